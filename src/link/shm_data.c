@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The shm link's data path: publish, credit, bells, waits. One screen from send() to the peer's doorbell. */
+#include "../observe/stats.h"
+#include "../base/clock.h"
+#include "shm.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <time.h>
+
+static struct cv_shm_want *mine(const struct cv_stream *s)
+{
+	return s->port->mine;
+}
+
+static struct cv_shm_want *peer(const struct cv_stream *s)
+{
+	return s->port->peer;
+}
+
+static void futex_wake(_Atomic uint32_t *word)
+{
+	atomic_fetch_add_explicit(word, 1, memory_order_seq_cst);
+	cv_sys3(SYS_futex, word, FUTEX_WAKE, INT32_MAX); /* shared: the sleeper may be another process */
+}
+
+/* The receiver sleeps in the kernel: write its eventfd. Where that has not reached us yet, its agent's: it forwards. */
+static CV_COLD void kick(struct cv_shm_link *l, unsigned bell)
+{
+	uint64_t one = 1;
+	int fd = atomic_load_explicit(&l->peer_fd[bell], memory_order_acquire);
+
+	if (fd < 0) {
+		atomic_store_explicit(&l->seg->bell[!l->side][0].armed, 0, memory_order_relaxed);
+		fd = atomic_load_explicit(&l->peer_fd[0], memory_order_acquire);
+	}
+	cv_count(CV_CTR_BELLS, 1);
+	cv_sys3(SYS_write, fd, &one, sizeof(one));
+}
+
+static void ring(struct cv_shm_link *l, unsigned bell, unsigned slot)
+{
+	struct cv_shm_bell *b = &l->seg->bell[!l->side][bell % CV_LINK_BELLS];
+	uint64_t bit = 1ull << (slot % 64);
+
+	/* The locked or is also the full fence between our bit and our look at `armed`. Partner: shm_bell_arm(). */
+	if (!(atomic_fetch_or_explicit(&b->words[slot / 64], bit, memory_order_seq_cst) & bit))
+		atomic_fetch_or_explicit(&b->summary, 1ull << (slot / 64), memory_order_seq_cst);
+	if (unlikely(atomic_load_explicit(&b->armed, memory_order_relaxed)) &&
+	    atomic_exchange_explicit(&b->armed, 0, memory_order_seq_cst))
+		kick(l, bell % CV_LINK_BELLS);
+}
+
+static CV_COLD void ring_wanted(struct cv_stream *s, uint32_t want, bool tx)
+{
+	struct cv_shm_want *p = peer(s);
+	uint32_t futex_bit = tx ? CV_WANT_TX_FUTEX : CV_WANT_RX_FUTEX;
+
+	if (want & futex_bit) {
+		atomic_fetch_and_explicit(&p->want, ~futex_bit, memory_order_relaxed);
+		cv_count(CV_CTR_BELLS, 1);
+		futex_wake(tx ? &p->tx_seq : &p->rx_seq);
+	}
+	if (tx && (want & CV_WANT_TX_BELL)) {
+		atomic_fetch_and_explicit(&p->want, ~(uint32_t)CV_WANT_TX_BELL, memory_order_relaxed);
+		ring(cv_shm_of(s->port->link), atomic_load_explicit(&p->bell, memory_order_relaxed), s->port->slot);
+	}
+}
+
+/*
+ * Make the new tail visible, then look whether the reader wants to be told. The reader stores its wish, then looks at the tail; we store
+ * the tail, then look at its wish. Without the full fence between (the exchange) both could see the old values and the reader would sleep on
+ * data. Partner: shm_want(), shm_wait_begin().
+ */
+static void shm_publish(struct cv_stream *s, uint32_t end)
+{
+	atomic_exchange_explicit(&s->tx.w->tail, s->tx.tail, memory_order_seq_cst);
+	if (unlikely(end))
+		atomic_fetch_or_explicit(&s->tx.w->end, end, memory_order_seq_cst);
+
+	struct cv_shm_want *p = peer(s);
+	uint32_t want = atomic_load_explicit(&p->want, memory_order_relaxed);
+
+	if (likely(want & CV_WANT_RX_BELL))
+		ring(cv_shm_of(s->port->link), atomic_load_explicit(&p->bell, memory_order_relaxed), s->port->slot);
+	if (unlikely(want & CV_WANT_RX_FUTEX))
+		ring_wanted(s, want, false);
+}
+
+static void shm_credit(struct cv_stream *s, bool fenced)
+{
+	if (likely(!fenced)) {
+		atomic_store_explicit(&s->rx.r->head, s->rx.head, memory_order_release);
+		return;
+	}
+	atomic_exchange_explicit(&s->rx.r->head, s->rx.head, memory_order_seq_cst);
+
+	uint32_t want = atomic_load_explicit(&peer(s)->want, memory_order_relaxed);
+
+	if (unlikely(want & (CV_WANT_TX_BELL | CV_WANT_TX_FUTEX)))
+		ring_wanted(s, want, true);
+}
+
+/* ---- bells that we receive on -------------------------------------------------------------------------------------------------- */
+
+static struct cv_shm_bell *board(const struct cv_bell *b)
+{
+	struct cv_shm_link *l = cv_shm_of(b->link);
+
+	return &l->seg->bell[l->side][b->index];
+}
+
+static struct cv_bell *shm_bell_open(struct cv_link *link, void *owner)
+{
+	struct cv_shm_link *l = cv_shm_of(link);
+	struct cv_bell *b = NULL;
+	int fd = (int)cv_sys2(SYS_eventfd2, 0, O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0 || (fd = cv_fd_high(fd)) < 0)
+		return NULL;
+	cv_lock(&l->lock);
+	for (unsigned i = 1; l->link.up && i < CV_LINK_BELLS && !b; i++)
+		if (!l->bells[i].owner)
+			b = &l->bells[i];
+	if (b)
+		*b = (struct cv_bell){.link = link, .index = (unsigned)(b - l->bells), .fd = fd, .owner = owner};
+	cv_unlock(&l->lock);
+	if (!b) {
+		cv_fd_close(fd);
+		return NULL;
+	}
+	/* Armed from the start: its owner may be asleep in the kernel already. */
+	atomic_store_explicit(&board(b)->armed, 1, memory_order_seq_cst);
+
+	struct cv_shm_pkt p = {.kind = CV_PKT_BELL, .slot = b->index};
+
+	cv_shm_send(l, &p, fd); /* a dead link ends everything anyway */
+	return b;
+}
+
+static void shm_bell_close(struct cv_bell *b)
+{
+	struct cv_shm_link *l = cv_shm_of(b->link);
+	int fd = b->fd;
+
+	cv_lock(&l->lock);
+	b->owner = NULL;
+	b->fd = -1;
+	cv_unlock(&l->lock);
+	cv_fd_close(fd);
+	if (!l->link.up)
+		cv_shm_reap(l);
+}
+
+static bool shm_bell_pending(const struct cv_bell *b)
+{
+	return atomic_load_explicit(&board(b)->summary, memory_order_relaxed) != 0;
+}
+
+static unsigned shm_bell_drain(struct cv_bell *b, cv_bell_fn fn, void *arg)
+{
+	struct cv_shm_link *l = cv_shm_of(b->link);
+	struct cv_shm_bell *bd = board(b);
+	uint64_t words = atomic_exchange_explicit(&bd->summary, 0, memory_order_seq_cst);
+	unsigned taken = 0;
+
+	while (words) {
+		unsigned w = (unsigned)__builtin_ctzll(words);
+		uint64_t bits = atomic_exchange_explicit(&bd->words[w], 0, memory_order_seq_cst);
+
+		words &= words - 1;
+		while (bits) {
+			unsigned slot = w * 64 + (unsigned)__builtin_ctzll(bits);
+			struct cv_stream *s = atomic_load_explicit(&l->streams[slot], memory_order_acquire);
+
+			bits &= bits - 1;
+			if (likely(s)) { /* else: a late or a false ring */
+				fn(arg, s);
+				taken++;
+			}
+		}
+	}
+	return taken;
+}
+
+static void shm_bell_arm(struct cv_bell *b)
+{
+	atomic_exchange_explicit(&board(b)->armed, 1, memory_order_seq_cst);
+}
+
+static void shm_bell_disarm(struct cv_bell *b)
+{
+	atomic_store_explicit(&board(b)->armed, 0, memory_order_relaxed);
+}
+
+/* ---- wishes and waits ---------------------------------------------------------------------------------------------------------- */
+
+static void shm_want(struct cv_stream *s, unsigned bell, uint32_t set, uint32_t clear)
+{
+	struct cv_shm_want *m = mine(s);
+
+	s->port->bell = bell;
+	atomic_store_explicit(&m->bell, bell, memory_order_relaxed);
+	if (clear)
+		atomic_fetch_and_explicit(&m->want, ~clear, memory_order_relaxed);
+	atomic_fetch_or_explicit(&m->want, set, memory_order_seq_cst);
+}
+
+static struct cv_wait shm_wait_begin(struct cv_stream *s, bool tx)
+{
+	struct cv_shm_want *m = mine(s);
+	_Atomic uint32_t *word = tx ? &m->tx_seq : &m->rx_seq;
+	/* The value first: a waker that sees our wish bumps the word after we have read it. */
+	struct cv_wait w = {.word = word, .value = atomic_load_explicit(word, memory_order_seq_cst)};
+
+	atomic_fetch_or_explicit(&m->want, tx ? CV_WANT_TX_FUTEX : CV_WANT_RX_FUTEX, memory_order_seq_cst);
+	return w;
+}
+
+static int shm_wait(const struct cv_wait *w, uint64_t timeout_ns)
+{
+	struct timespec ts = {.tv_sec = (time_t)(timeout_ns / 1000000000u), .tv_nsec = (long)(timeout_ns % 1000000000u)};
+	long err;
+
+	cv_count(CV_CTR_SLEEPS, 1);
+	/* A segment that went away meanwhile gives EFAULT: look again. */
+	err = cv_sys4(SYS_futex, w->word, FUTEX_WAIT, w->value, timeout_ns == UINT64_MAX ? NULL : &ts);
+	return err == -EINTR || err == -ETIMEDOUT ? (int)err : 0;
+}
+
+static void shm_wake_local(struct cv_stream *s)
+{
+	futex_wake(&mine(s)->rx_seq);
+	futex_wake(&mine(s)->tx_seq);
+}
+
+const struct cv_link_ops cv_shm_ops = {
+	.name = "shm",
+	.publish = shm_publish,
+	.credit = shm_credit,
+	.bell_open = shm_bell_open,
+	.bell_close = shm_bell_close,
+	.bell_pending = shm_bell_pending,
+	.bell_drain = shm_bell_drain,
+	.bell_arm = shm_bell_arm,
+	.bell_disarm = shm_bell_disarm,
+	.want = shm_want,
+	.wait_begin = shm_wait_begin,
+	.wait = shm_wait,
+	.wake_local = shm_wake_local,
+	.msg = cv_shm_msg,
+	.grow = cv_shm_grow,
+	.detach = cv_shm_detach,
+};

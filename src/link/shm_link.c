@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Making and ending shm links: the segment, the list of links, the agent's bell. */
+#include "../observe/log.h"
+#include "../observe/stats.h"
+#include "internal_fd.h"
+#include "shm.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/memfd.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+struct cv_link *cv_links;
+const struct cv_link_events *cv_link_events;
+
+static struct cv_shm_link *free_links; /* type-stable: late looks at a dead link's struct are safe */
+
+int cv_memfd(const char *name, uint64_t size)
+{
+	int fd = (int)cv_sys2(SYS_memfd_create, name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	long err;
+
+	if (fd < 0 || (fd = cv_fd_high(fd)) < 0)
+		return fd;
+	err = cv_sys2(SYS_ftruncate, fd, size);
+	if (!err)
+		err = cv_sys3(SYS_fcntl, fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+	if (!err)
+		return fd;
+	cv_fd_close(fd);
+	return (int)err;
+}
+
+int cv_memfd_check(int fd, uint64_t size)
+{
+	struct stat st;
+	long seals = cv_sys2(SYS_fcntl, fd, F_GET_SEALS);
+
+	/* Without these seals the peer could shrink it under us and turn every access into SIGBUS. */
+	if (seals < 0 || (seals & (F_SEAL_SHRINK | F_SEAL_GROW)) != (F_SEAL_SHRINK | F_SEAL_GROW))
+		return -EPROTO;
+	if (fstat(fd, &st) < 0 || (uint64_t)st.st_size != size)
+		return -EPROTO;
+	return 0;
+}
+
+static uint64_t rings_offset(uint32_t slots)
+{
+	uint64_t n = sizeof(struct cv_shm_segment) + (uint64_t)slots * sizeof(struct cv_shm_slot);
+
+	return (n + 4095) & ~4095ull;
+}
+
+static uint64_t segment_size(uint64_t ring, uint32_t slots)
+{
+	return rings_offset(slots) + 2 * ring * slots;
+}
+
+static void pump(struct cv_work *w)
+{
+	struct cv_shm_link *l = cv_container_of(w, struct cv_shm_link, pump);
+
+	if (l->link.up)
+		cv_shm_readable(&l->sock, EPOLLOUT);
+}
+
+static void breached(struct cv_work *w)
+{
+	cv_shm_fail(cv_container_of(w, struct cv_shm_link, breach), CV_REASON_PROTOCOL);
+}
+
+void cv_shm_breach(struct cv_link *l)
+{
+	cv_agent_post(&cv_shm_of(l)->breach);
+}
+
+static void reap(struct cv_work *w);
+
+static struct cv_shm_link *link_new(void)
+{
+	struct cv_shm_link *l = free_links;
+
+	if (l) {
+		free_links = l->free_next;
+		memset(l, 0, sizeof(*l));
+	} else {
+		l = mmap(NULL, sizeof(*l), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (l == MAP_FAILED)
+			return NULL;
+	}
+	l->link.ops = &cv_shm_ops;
+	l->sock.fd = l->bell0.fd = -1;
+	l->breach.fn = breached;
+	l->pump.fn = pump;
+	l->reap.fn = reap;
+	for (unsigned i = 0; i < CV_LINK_BELLS; i++) {
+		l->peer_fd[i] = -1;
+		l->bells[i] = (struct cv_bell){.link = &l->link, .index = i, .fd = -1};
+	}
+	return l;
+}
+
+void cv_shm_drop(struct cv_shm_link *l)
+{
+	if (l->seg)
+		munmap(l->seg, l->seg_size);
+	if (l->parked)
+		munmap(l->parked, l->slots * sizeof(*l->parked));
+	if (l->queue)
+		munmap(l->queue, 1024 * sizeof(*l->queue));
+	if (l->bell0.events)
+		cv_agent_watch(&l->bell0, 0);
+	cv_fd_close(l->bell0.fd);
+	for (unsigned i = 0; i < CV_LINK_BELLS; i++)
+		cv_fd_close(l->peer_fd[i]);
+	l->seg = NULL;
+	l->parked = NULL;
+	l->queue = NULL;
+	l->free_next = free_links;
+	free_links = l;
+}
+
+static void bell0_rung(struct cv_watch *w, uint32_t events);
+
+static int map(struct cv_shm_link *l, int fd, uint64_t ring, uint32_t slots)
+{
+	void *p = mmap(NULL, segment_size(ring, slots), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	int efd;
+
+	if (p == MAP_FAILED)
+		return -ENOMEM;
+	l->seg = p;
+	l->seg_size = segment_size(ring, slots);
+	l->ring = ring;
+	l->slots = slots;
+	l->rings = (uint8_t *)p + rings_offset(slots);
+	efd = (int)cv_sys2(SYS_eventfd2, 0, O_CLOEXEC | O_NONBLOCK);
+	if (efd < 0 || (efd = cv_fd_high(efd)) < 0)
+		return efd;
+	l->bell0 = (struct cv_watch){.fd = efd, .fn = bell0_rung};
+	l->bells[0].fd = efd;
+	l->bells[0].owner = l;
+	atomic_store_explicit(&l->seg->bell[l->side][0].armed, 1, memory_order_seq_cst);
+	return 0;
+}
+
+int cv_shm_create(struct cv_shm_link **out, uint64_t ring, int *fd)
+{
+	uint32_t slots = (uint32_t)cv_min_u64(CV_SHM_SLOTS, CV_SHM_RINGS_MAX / (2 * ring));
+	struct cv_shm_link *l = link_new();
+	int err;
+
+	if (!l)
+		return -ENOMEM;
+	*fd = cv_memfd("culvert-link", segment_size(ring, slots));
+	err = *fd;
+	if (*fd >= 0) {
+		err = map(l, *fd, ring, slots);
+		if (err)
+			cv_fd_close(*fd);
+	}
+	if (err < 0) {
+		cv_shm_drop(l);
+		return err;
+	}
+	l->seg->head.magic = CV_SHM_MAGIC;
+	l->seg->head.version = CV_WIRE_VERSION;
+	l->seg->head.size = l->seg_size;
+	*out = l;
+	return 0;
+}
+
+int cv_shm_map(struct cv_shm_link **out, int fd, uint64_t ring, uint32_t slots)
+{
+	struct cv_shm_link *l;
+	int err = -EPROTO;
+
+	if (ring < 4096 || ring > CV_SHM_RINGS_MAX / 2 || (ring & (ring - 1)) || slots == 0 || slots > CV_SHM_SLOTS ||
+	    cv_memfd_check(fd, segment_size(ring, slots)))
+		return -EPROTO;
+	l = link_new();
+	if (!l)
+		return -ENOMEM;
+	l->side = 1;
+	err = map(l, fd, ring, slots);
+	if (!err) {
+		l->parked = mmap(NULL, slots * sizeof(*l->parked), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (l->parked == MAP_FAILED) {
+			l->parked = NULL;
+			err = -ENOMEM;
+		}
+	}
+	if (err) {
+		cv_shm_drop(l);
+		return err;
+	}
+	*out = l;
+	return 0;
+}
+
+void cv_shm_up(struct cv_shm_link *l, int sock, int peer_bell0, const uint8_t identity[32], int32_t peer_pid)
+{
+	l->sock = (struct cv_watch){.fd = sock, .fn = cv_shm_readable};
+	atomic_store_explicit(&l->peer_fd[0], peer_bell0, memory_order_release);
+	memcpy(l->link.identity, identity, sizeof(l->link.identity));
+	l->link.peer_pid = peer_pid;
+	l->link.up = true;
+	l->link.next = cv_links;
+	cv_links = &l->link;
+	cv_count(CV_CTR_LINKS, 1);
+	cv_agent_watch(&l->bell0, EPOLLIN);
+	cv_agent_watch(&l->sock, EPOLLIN);
+}
+
+static void unlist(struct cv_link *k)
+{
+	for (struct cv_link **p = &cv_links; *p; p = &(*p)->next) {
+		if (*p == k) {
+			*p = k->next;
+			return;
+		}
+	}
+}
+
+void cv_shm_fail(struct cv_shm_link *l, enum cv_reason why)
+{
+	if (!l->link.up)
+		return;
+	cv_log(CV_LOG_INFO, "link to process %d ended: %s", (int)l->link.peer_pid, cv_reason_name(why));
+	cv_count(CV_CTR_LINKS_LOST, 1);
+	cv_lock(&l->send);
+	l->link.up = false;
+	cv_unlock(&l->send);
+	unlist(&l->link);
+	cv_agent_watch(&l->sock, 0);
+	cv_agent_watch(&l->bell0, 0);
+	cv_fd_close(l->sock.fd);
+	l->sock.fd = -1;
+	for (uint32_t i = 0; i < l->slots; i++) {
+		struct cv_stream *s = atomic_load_explicit(&l->streams[i], memory_order_acquire);
+
+		if (s)
+			cv_link_events->down(s, why);
+	}
+	cv_shm_reap(l);
+}
+
+void cv_shm_reap(struct cv_shm_link *l)
+{
+	cv_agent_post(&l->reap);
+}
+
+static void reap(struct cv_work *w)
+{
+	struct cv_shm_link *l = cv_container_of(w, struct cv_shm_link, reap);
+
+	if (l->link.up || !l->seg || atomic_load_explicit(&l->attached, memory_order_acquire))
+		return;
+	for (unsigned i = 1; i < CV_LINK_BELLS; i++)
+		if (l->bells[i].owner)
+			return; /* its wait domain notices and closes it */
+	cv_shm_drop(l);
+}
+
+/* ---- the agent's bell ---------------------------------------------------------------------------------------------------------- */
+
+static void rung(void *arg, struct cv_stream *s)
+{
+	(void)arg;
+	cv_link_events->rung(s);
+}
+
+/* Bells whose eventfd the peer did not have yet were rung on ours: pass it on. */
+static void forward(struct cv_shm_link *l)
+{
+	uint64_t one = 1;
+
+	for (unsigned i = 1; i < CV_LINK_BELLS; i++) {
+		struct cv_shm_bell *b = &l->seg->bell[l->side][i];
+
+		cv_lock(&l->lock);
+		if (l->bells[i].owner && atomic_load_explicit(&b->summary, memory_order_relaxed) &&
+		    !atomic_load_explicit(&b->armed, memory_order_relaxed))
+			cv_sys3(SYS_write, l->bells[i].fd, &one, sizeof(one));
+		cv_unlock(&l->lock);
+	}
+}
+
+static void bell0_rung(struct cv_watch *w, uint32_t events)
+{
+	struct cv_shm_link *l = cv_container_of(w, struct cv_shm_link, bell0);
+	uint64_t n;
+
+	(void)events;
+	cv_sys3(SYS_read, w->fd, &n, sizeof(n));
+	if (!l->link.up)
+		return;
+	do {
+		cv_shm_ops.bell_drain(&l->bells[0], rung, NULL);
+		forward(l);
+		cv_shm_ops.bell_arm(&l->bells[0]);
+	} while (l->link.up && cv_shm_ops.bell_pending(&l->bells[0]));
+}
+
+/* ---- fork ---------------------------------------------------------------------------------------------------------------------- */
+
+/* The child keeps the mappings (its copies of streams point into them) but takes no part; fds are closed by cv_fd_forked(). */
+void cv_shm_forked(void)
+{
+	for (struct cv_link *k = cv_links; k; k = k->next) {
+		struct cv_shm_link *l = cv_shm_of(k);
+
+		k->up = false;
+		l->lock = l->send = (struct cv_lock){0};
+		l->sock.fd = l->bell0.fd = -1;
+		for (unsigned i = 0; i < CV_LINK_BELLS; i++)
+			l->peer_fd[i] = -1;
+	}
+	cv_links = NULL;
+	free_links = NULL;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The stream engine's surroundings in a real process: its twin, its link, its deadlines, and what follows from a change of its state (mode, epoll
+ * membership, stats, detaching from the link).
+ */
+#ifndef CV_ENGINE_H
+#define CV_ENGINE_H
+
+#include "sock.h"
+
+void cv_engine_init(struct cv_sock *s);
+void cv_engine_limits(struct cv_sock *s);
+/* s->link_ops is set: the engine's data path goes there from now on. */
+void cv_engine_attach(struct cv_sock *s);
+/* Agent's thread, tx and rx held: do what can be done, then bring mode, watches, deadline and stats in line with the engine's state. */
+void cv_engine_settle(struct cv_sock *s);
+/* Agent's thread, no locks. */
+void cv_engine_message(struct cv_stream *st, const struct cv_msg *m, int fd);
+void cv_engine_down(struct cv_stream *st, enum cv_reason why);
+void cv_engine_late(struct cv_sock *s);
+/* Agent's thread, tx and rx held: the application is done with it; true when nothing is under way any more (detached, twin closed). */
+bool cv_engine_closed(struct cv_sock *s);
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The inside of an epoll set, shared by epoll.c (sets, items, bells, moves), epoll_ctl.c and epoll_wait.c.
+ *
+ * All objects are type-stable: they may be locked, and then found to be something else. Everything in a set is under its lock but what is _Atomic.
+ * A socket's item list is under the socket's wait_lock; an item's socket and set change only under the set's lock, so whoever holds that may trust an item that names both.
+ */
+#ifndef CV_EPOLL_INT_H
+#define CV_EPOLL_INT_H
+
+#include "epoll.h"
+#include "../base/clock.h"
+#include <errno.h>
+
+/* Values that we register with in the application's own kernel set: TAG_BASE is the set's wake fd, TAG_BASE + n the bell in cell n. */
+#define CV_EP_TAGS (1u << 20)
+#define CV_EP_HOT 64	/* bells that are polled at once; more stay armed */
+#define CV_EP_SETS 64	/* registrations that one socket may have */
+#define CV_EP_KERNEL_BUSY_US 30 /* how often the kernel is asked while links are busy, */
+#define CV_EP_KERNEL_SPIN_US 5	/* and while we spin */
+#define CV_EP_COLD_US 1000
+
+#define CV_EP_FLAGS (EPOLLET | EPOLLONESHOT | EPOLLEXCLUSIVE | EPOLLWAKEUP)
+
+enum cv_item_where { CV_ITEM_KERNEL, CV_ITEM_USER };
+
+struct cv_epbell {
+	struct cv_bell *b;
+	struct cv_epoll *e; /* NULL: free */
+	struct cv_link *link;
+	struct cv_epbell *next;	    /* the set's bells; the dead; the free */
+	struct cv_epbell *hot_next; /* the polled ones */
+	uint64_t rung;		    /* ticks of its last ring */
+	uint32_t tag, users;
+	bool hot;
+};
+
+struct cv_epitem {
+	struct cv_epoll *e;
+	struct cv_sock *s; /* NULL: a TCP socket that is not connected yet (pending) */
+	struct cv_epitem *rnext, *rprev;
+	uint64_t data;
+	uint32_t events;
+	int fd, kfd;	   /* as the program and as the kernel's set names it */
+	_Atomic bool on;   /* registered; a served item that was deleted is kept for the ADD that tends to follow */
+	_Atomic uint8_t where;
+	bool ready;	   /* on the ready list */
+	bool disabled;	   /* ONESHOT has fired */
+	bool kreg;	   /* KERNEL: really in the kernel's set */
+	bool outed;	   /* falling back because the set is off */
+	uint8_t idle;	   /* rings that nobody asked for */
+	_Atomic bool routed; /* the stream rings eb; written under wait_lock */
+	struct cv_epbell *eb;
+	struct cv_epitem *snext;	 /* the socket's; the pending; the free */
+	struct cv_epitem *enext, *eprev; /* the set's */
+};
+
+struct cv_epoll {
+	struct cv_lock lock;
+	int fd; /* a live descriptor */
+	uint32_t refs;
+	bool off;	/* the program uses our tags: everything stays on TCP */
+	bool foreign;	/* inherited over fork, not used yet */
+	bool inherited; /* the kernel's set is another process's too, and its bells may be reported here */
+	_Atomic bool polled;
+	_Atomic uint32_t users;	   /* items that are served here */
+	_Atomic uint32_t sleepers; /* threads in the kernel's epoll_wait */
+	_Atomic(struct cv_epitem *) ready_head;
+	struct cv_epitem *ready_tail;
+	uint32_t ready_count;
+	struct cv_epitem *items;
+	struct cv_epbell *bells, *hot, *dead;
+	uint32_t nhot, pollers; /* threads that look at copies of the bell list */
+	_Atomic int wake_fd;	/* plus 1; 0: none */
+	_Atomic uint64_t kernel_at; /* ticks when the kernel was asked last */
+	uint32_t spin;
+	bool turn;
+	const struct cv_settings *set; /* of the socket that was moved here last */
+	struct cv_epoll *next;	       /* the free */
+	bool used;
+};
+
+extern _Atomic uint64_t cv_ep_tag_base; /* 0: none reserved yet */
+
+static inline bool cv_ep_tagged(uint64_t data)
+{
+	uint64_t base = atomic_load_explicit(&cv_ep_tag_base, memory_order_relaxed);
+
+	return base && data - base < CV_EP_TAGS;
+}
+
+static inline bool cv_ep_linked(const struct cv_sock *s)
+{
+	return atomic_load_explicit(&s->mode, memory_order_seq_cst) == CV_LINKED;
+}
+
+static inline uint64_t cv_ep_us(uint64_t us)
+{
+	return us * cv_ticks_per_us();
+}
+
+/* Memory. */
+struct cv_epitem *cv_ep_item_get(void);
+void cv_ep_item_put(struct cv_epitem *it);
+
+/* Items. e->lock held. */
+struct cv_epitem *cv_ep_find(struct cv_epoll *e, struct cv_sock *s, int fd);
+/* Does the kernel know another registration of the socket by this number? */
+bool cv_ep_renamed(struct cv_epoll *e, struct cv_sock *s, int fd);
+struct cv_epitem *cv_ep_add(struct cv_epoll *e, struct cv_sock *s, int fd, const struct epoll_event *ev);
+void cv_ep_drop(struct cv_epitem *it);
+/* Bring an item to where its socket's mode wants it. */
+void cv_ep_sync(struct cv_epitem *it);
+void cv_ep_push(struct cv_epitem *it);
+void cv_ep_unready(struct cv_epitem *it);
+void cv_ep_activate(struct cv_epitem *it);
+/* Ask for a ring when there is space. */
+void cv_ep_want_out(struct cv_epitem *it);
+void cv_ep_unready_all(struct cv_epoll *e);
+/* The event bits of a socket, of those that this side knows. *busy: somebody works on it, ask again. */
+uint32_t cv_ep_bits(struct cv_sock *s, bool *busy);
+/* Is anything on the ready list really ready? */
+bool cv_ep_any_ready(struct cv_epoll *e);
+
+/* Pending registrations: made before connect(). */
+bool cv_ep_pending_any(void);
+struct cv_epitem *cv_ep_pending_find(struct cv_epoll *e, int fd);
+void cv_ep_pending_add(struct cv_epoll *e, int fd, const struct epoll_event *ev);
+void cv_ep_pending_drop(struct cv_epitem *it);
+struct cv_epitem *cv_ep_adopt(struct cv_epitem *p, struct cv_sock *s);
+
+void cv_ep_pending_fork(int what); /* 0 lock, 1 unlock, 2 the child's */
+
+/* Bells. e->lock held. get: the set's bell on the link, opened if need be; NULL: the agent's serves. put: nobody uses it any more. */
+struct cv_epbell *cv_ep_bell_get(struct cv_epoll *e, struct cv_link *link);
+void cv_ep_bell_put(struct cv_epbell *eb);
+void cv_ep_bells_forked(struct cv_epoll *e);
+void cv_ep_bell_fork(void);
+void cv_ep_wake_close(struct cv_epoll *e);
+void cv_ep_heat(struct cv_epoll *e, uint32_t tag, uint64_t now);
+void cv_ep_drain(struct cv_epoll *e, struct cv_epbell *eb);
+void cv_ep_drain_hot(struct cv_epoll *e, uint64_t now);
+bool cv_ep_arm(struct cv_epoll *e);   /* all that are hot; true: something is there already */
+void cv_ep_disarm(struct cv_epoll *e);
+void cv_ep_reap(struct cv_epoll *e);
+/* Wake one that sleeps in the kernel on the set. */
+void cv_ep_wake(struct cv_epoll *e);
+
+/* Tags and fork: no lock held. */
+void cv_ep_turn_off(struct cv_epoll *e);
+void cv_ep_unforeign(struct cv_epoll *e);
+
+/* The call behind epoll_wait and its kin. timeout_ns < 0: none. Result or -errno. */
+int cv_ep_wait(struct cv_epoll *e, int epfd, struct epoll_event *ev, int max, int64_t timeout_ns, const void *mask);
+int cv_ep_ctl(struct cv_epoll *e, int epfd, int op, int fd, struct epoll_event *ev);
+
+#endif

@@ -1,0 +1,643 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Items of epoll sets: where they live, and how they move between the kernel's set and ours. */
+#include "epoll_int.h"
+#include "../observe/log.h"
+#include <stdlib.h>
+
+/* ---- routes --------------------------------------------------------------------------------------------------------------------- */
+
+static struct cv_link *link_of(const struct cv_sock *s)
+{
+	return s->st.port ? s->st.port->link : NULL;
+}
+
+/*
+ * A stream's rings go to one bell. One registration and nobody in poll: that set's. Else the agent's, which tells them all.
+ * wait_lock held. The link cannot go away: leaving it, the agent stores the mode, then passes wait_lock.
+ */
+static void route(struct cv_sock *s, bool out)
+{
+	struct cv_link *link = cv_ep_linked(s) ? link_of(s) : NULL;
+	struct cv_epitem *one = NULL;
+	uint32_t want = CV_WANT_RX_BELL | (out ? CV_WANT_TX_BELL : 0);
+	unsigned n = 0;
+
+	if (!link || atomic_load_explicit(&s->foreign, memory_order_relaxed))
+		return;
+	for (struct cv_epitem *it = s->items; it; it = it->snext) {
+		bool live = it->on && it->where == CV_ITEM_USER;
+
+		n += live;
+		one = live ? it : one;
+		atomic_store_explicit(&it->routed, false, memory_order_relaxed);
+	}
+	if (n == 1 && !s->waiters && one->eb) {
+		one->routed = true;
+		one->idle = 0;
+		link->ops->want(&s->st, one->eb->b->index, want, 0);
+	} else if (n || s->waiters) {
+		link->ops->want(&s->st, 0, want, 0);
+	} else {
+		link->ops->want(&s->st, 0, 0, CV_WANT_RX_BELL | CV_WANT_TX_BELL);
+	}
+}
+
+void cv_epoll_route(struct cv_sock *s, bool out)
+{
+	cv_lock(&s->wait_lock);
+	route(s, out);
+	cv_unlock(&s->wait_lock);
+}
+
+void cv_ep_want_out(struct cv_epitem *it)
+{
+	struct cv_sock *s = it->s;
+	struct cv_link *link;
+
+	cv_lock(&s->wait_lock);
+	link = cv_ep_linked(s) ? link_of(s) : NULL;
+	if (link)
+		link->ops->want(&s->st, it->routed ? it->eb->b->index : 0, CV_WANT_TX_BELL, 0);
+	cv_unlock(&s->wait_lock);
+}
+
+/* ---- the ready list ------------------------------------------------------------------------------------------------------------- */
+
+void cv_ep_push(struct cv_epitem *it)
+{
+	struct cv_epoll *e = it->e;
+
+	if (it->ready)
+		return;
+	it->ready = true;
+	it->rnext = NULL;
+	it->rprev = e->ready_tail;
+	if (e->ready_tail)
+		e->ready_tail->rnext = it;
+	else
+		atomic_store_explicit(&e->ready_head, it, memory_order_release);
+	e->ready_tail = it;
+	e->ready_count++;
+}
+
+void cv_ep_unready(struct cv_epitem *it)
+{
+	struct cv_epoll *e = it->e;
+
+	if (!it->ready)
+		return;
+	it->ready = false;
+	if (it->rnext)
+		it->rnext->rprev = it->rprev;
+	else
+		e->ready_tail = it->rprev;
+	if (it->rprev)
+		it->rprev->rnext = it->rnext;
+	else
+		atomic_store_explicit(&e->ready_head, it->rnext, memory_order_relaxed);
+	e->ready_count--;
+}
+
+void cv_ep_unready_all(struct cv_epoll *e)
+{
+	while (e->ready_head)
+		cv_ep_unready(e->ready_head);
+}
+
+/*
+ * LINKED: without the engine's locks, which come before ours; the agent passes our lock before anything that we look at goes away. Else whoever holds a
+ * lock is about to tell us more.
+ */
+uint32_t cv_ep_bits(struct cv_sock *s, bool *busy)
+{
+	uint32_t bits = 0, twin = 0;
+
+	if (likely(atomic_load_explicit(&s->mode, memory_order_acquire) == CV_LINKED)) {
+		bits = cv_sock_poll(s, &twin);
+	} else if (atomic_load_explicit(&s->mode, memory_order_relaxed) == CV_PLAIN) {
+		return 0;
+	} else if (cv_trylock(&s->tx)) {
+		if (cv_trylock(&s->rx)) {
+			bits = cv_sock_poll(s, &twin);
+			cv_unlock(&s->rx);
+		} else {
+			*busy = true;
+		}
+		cv_unlock(&s->tx);
+	} else {
+		*busy = true;
+	}
+	if (bits & EPOLLIN)
+		bits |= EPOLLRDNORM;
+	if (bits & EPOLLOUT)
+		bits |= EPOLLWRNORM;
+	return bits;
+}
+
+bool cv_ep_any_ready(struct cv_epoll *e)
+{
+	for (struct cv_epitem *it = e->ready_head; it; it = it->rnext) {
+		bool busy = false;
+
+		if (it->on && !it->disabled && (cv_ep_bits(it->s, &busy) & (it->events | EPOLLERR | EPOLLHUP)))
+			return true;
+		if (busy)
+			return true;
+	}
+	return false;
+}
+
+/* On the ready list, and known to whoever waits elsewhere. */
+static void announce(struct cv_epitem *it)
+{
+	cv_ep_push(it);
+	if (unlikely(atomic_load_explicit(&it->e->sleepers, memory_order_seq_cst) || atomic_load_explicit(&it->e->polled, memory_order_relaxed)))
+		cv_ep_wake(it->e);
+}
+
+static void bell_join(struct cv_epitem *it, struct cv_link *link)
+{
+	it->eb = cv_ep_bell_get(it->e, link);
+	if (it->eb)
+		it->eb->users++;
+}
+
+static void bell_leave(struct cv_epitem *it)
+{
+	struct cv_epbell *eb = it->eb;
+
+	it->eb = NULL;
+	if (eb && --eb->users == 0)
+		cv_ep_bell_put(eb);
+}
+
+/* ---- items ---------------------------------------------------------------------------------------------------------------------- */
+
+struct cv_epitem *cv_ep_find(struct cv_epoll *e, struct cv_sock *s, int fd)
+{
+	/* Nearly always the first: its set and socket change only under the set's lock, which we hold. */
+	struct cv_epitem *it = __atomic_load_n(&s->items, __ATOMIC_ACQUIRE);
+
+	if (likely(it && it->e == e && it->s == s && it->fd == fd))
+		return it;
+	if (!it)
+		return NULL;
+	cv_lock(&s->wait_lock);
+	for (it = s->items; it; it = it->snext)
+		if (it->e == e && it->fd == fd)
+			break;
+	cv_unlock(&s->wait_lock);
+	return it;
+}
+
+bool cv_ep_renamed(struct cv_epoll *e, struct cv_sock *s, int fd)
+{
+	struct cv_epitem *it;
+
+	cv_lock(&s->wait_lock);
+	for (it = s->items; it && (it->e != e || it->kfd != fd || it->fd == fd); it = it->snext)
+		;
+	cv_unlock(&s->wait_lock);
+	return it != NULL;
+}
+
+static void set_insert(struct cv_epoll *e, struct cv_epitem *it)
+{
+	it->eprev = NULL;
+	it->enext = e->items;
+	if (e->items)
+		e->items->eprev = it;
+	e->items = it;
+}
+
+static void set_remove(struct cv_epitem *it)
+{
+	if (it->enext)
+		it->enext->eprev = it->eprev;
+	if (it->eprev)
+		it->eprev->enext = it->enext;
+	else
+		it->e->items = it->enext;
+}
+
+static struct cv_epitem *item_new(struct cv_epoll *e, int fd, const struct epoll_event *ev)
+{
+	struct cv_epitem *it = cv_ep_item_get();
+
+	if (!it)
+		return NULL;
+	*it = (struct cv_epitem){.e = e, .data = ev->data.u64, .events = ev->events, .fd = fd, .kfd = fd, .on = true, .kreg = true};
+	set_insert(e, it);
+	return it;
+}
+
+/* Links it to its socket: visible to cv_epoll_moved() from here on; the caller calls cv_ep_sync() next. */
+static int sock_insert(struct cv_sock *s, struct cv_epitem *it)
+{
+	unsigned n = 0;
+
+	cv_lock(&s->wait_lock);
+	for (struct cv_epitem *i = s->items; i; i = i->snext)
+		n++;
+	if (n < CV_EP_SETS) {
+		it->s = s;
+		it->snext = s->items;
+		__atomic_store_n(&s->items, it, __ATOMIC_RELEASE);
+	}
+	cv_unlock(&s->wait_lock);
+	return n < CV_EP_SETS ? 0 : -ENOSPC;
+}
+
+/* The registration exists in the kernel already. NULL: not recorded, the socket must stay on TCP. */
+struct cv_epitem *cv_ep_add(struct cv_epoll *e, struct cv_sock *s, int fd, const struct epoll_event *ev)
+{
+	struct cv_epitem *it = item_new(e, fd, ev);
+
+	if (it && sock_insert(s, it)) {
+		set_remove(it);
+		cv_ep_item_put(it);
+		it = NULL;
+	}
+	return it;
+}
+
+void cv_ep_activate(struct cv_epitem *it)
+{
+	struct cv_sock *s = it->s;
+
+	/* Under wait_lock: another set may be claiming the stream's bell at this moment. */
+	cv_lock(&s->wait_lock);
+	atomic_store_explicit(&it->on, true, memory_order_relaxed);
+	it->disabled = false;
+	if (!it->routed)
+		route(s, false);
+	cv_unlock(&s->wait_lock);
+}
+
+void cv_ep_drop(struct cv_epitem *it)
+{
+	struct cv_epoll *e = it->e;
+	struct cv_sock *s = it->s;
+	struct cv_epitem **p;
+
+	cv_ep_unready(it);
+	it->on = false;
+	if (s) {
+		cv_lock(&s->wait_lock);
+		for (p = &s->items; *p && *p != it; p = &(*p)->snext)
+			;
+		if (*p)
+			__atomic_store_n(p, it->snext, __ATOMIC_RELEASE);
+		if (it->where == CV_ITEM_USER)
+			route(s, false);
+		cv_unlock(&s->wait_lock);
+	}
+	if (it->where == CV_ITEM_USER)
+		e->users--;
+	bell_leave(it);
+	set_remove(it);
+	cv_ep_item_put(it);
+}
+
+/* ---- pending: registered before connect() ---------------------------------------------------------------------------------------- */
+
+static struct cv_lock pending_lock; /* inside the sets' locks */
+static struct cv_epitem *pending;
+static _Atomic uint32_t pending_count;
+
+bool cv_ep_pending_any(void)
+{
+	return atomic_load_explicit(&pending_count, memory_order_relaxed) != 0;
+}
+
+struct cv_epitem *cv_ep_pending_find(struct cv_epoll *e, int fd)
+{
+	struct cv_epitem *it;
+
+	if (likely(!cv_ep_pending_any()))
+		return NULL;
+	cv_lock(&pending_lock);
+	for (it = pending; it && (it->e != e || it->fd != fd); it = it->snext)
+		;
+	cv_unlock(&pending_lock);
+	return it;
+}
+
+void cv_ep_pending_add(struct cv_epoll *e, int fd, const struct epoll_event *ev)
+{
+	struct cv_epitem *it = item_new(e, fd, ev);
+
+	if (!it)
+		return;
+	cv_lock(&pending_lock);
+	it->snext = pending;
+	pending = it;
+	pending_count++;
+	cv_unlock(&pending_lock);
+}
+
+static void pending_unlink(struct cv_epitem *it)
+{
+	struct cv_epitem **p;
+
+	cv_lock(&pending_lock);
+	for (p = &pending; *p && *p != it; p = &(*p)->snext)
+		;
+	if (*p) {
+		*p = it->snext;
+		pending_count--;
+	}
+	cv_unlock(&pending_lock);
+}
+
+void cv_ep_pending_drop(struct cv_epitem *it)
+{
+	pending_unlink(it);
+	cv_ep_drop(it);
+}
+
+struct cv_epitem *cv_ep_adopt(struct cv_epitem *p, struct cv_sock *s)
+{
+	pending_unlink(p);
+	if (sock_insert(s, p)) {
+		cv_ep_drop(p);
+		return NULL;
+	}
+	return p;
+}
+
+void cv_ep_pending_fork(int what)
+{
+	if (what == 0)
+		cv_lock(&pending_lock);
+	else if (what == 1)
+		cv_unlock(&pending_lock);
+	else
+		atomic_store(&pending_lock.word, 0);
+}
+
+/* ---- moving ---------------------------------------------------------------------------------------------------------------------- */
+
+static long raw_ctl(struct cv_epoll *e, int op, int fd, uint32_t events, uint64_t data)
+{
+	struct epoll_event ev = {.events = events, .data.u64 = data};
+
+	return cv_sys4(SYS_epoll_ctl, e->fd, op, fd, &ev);
+}
+
+/* /proc/self/fdinfo/EPFD: "tfd: %d events: %x data: %x". The kernel tells nowhere else whether a ONESHOT has fired. */
+static bool oneshot_fired(struct cv_epoll *e, int fd)
+{
+	char path[64], buf[4096], *line;
+	size_t have = 0;
+	bool fired = false, found = false;
+	long f, n;
+
+	cv_format(path, sizeof(path), "/proc/self/fdinfo/%d", e->fd);
+	f = cv_sys4(SYS_openat, -100, path, 02000000, 0);
+	if (f < 0)
+		return false;
+	while (!found && (n = cv_sys3(SYS_read, f, buf + have, sizeof(buf) - 1 - have)) > 0) {
+		have += (size_t)n;
+		buf[have] = 0;
+		for (line = buf; !found;) {
+			char *end = line, *p = line;
+
+			while (*end && *end != '\n')
+				end++;
+			if (!*end)
+				break;
+			*end = 0;
+			if (p[0] == 't' && p[1] == 'f' && p[2] == 'd' && p[3] == ':' && strtol(p + 4, &p, 10) == fd) {
+				while (*p && *p != ':')
+					p++;
+				found = true;
+				fired = *p && !(strtoul(p + 1, NULL, 16) & ~(unsigned long)CV_EP_FLAGS & 0xffffffffu);
+			}
+			line = end + 1;
+		}
+		have -= (size_t)(line - buf);
+		for (size_t i = 0; i < have; i++)
+			buf[i] = line[i];
+		if (have == sizeof(buf) - 1)
+			break;
+	}
+	cv_sys1(SYS_close, f);
+	return fired;
+}
+
+static void to_user(struct cv_epitem *it)
+{
+	struct cv_epoll *e = it->e;
+	struct cv_sock *s = it->s;
+
+	if (it->on && it->kreg) {
+		if (unlikely(it->events & EPOLLONESHOT))
+			it->disabled = oneshot_fired(e, it->kfd);
+		/* ENOENT: the record outlived the registration. Unless the number went to another file and a dup keeps the registration alive. */
+		if (raw_ctl(e, EPOLL_CTL_DEL, it->kfd, 0, 0) == -ENOENT && cv_sock_valid(s, it->kfd)) {
+			cv_ep_drop(it);
+			return;
+		}
+	}
+	it->kreg = false;
+	e->users++;
+	e->set = s->set;
+	bell_join(it, link_of(s));
+	cv_lock(&s->wait_lock);
+	it->where = CV_ITEM_USER;
+	route(s, false);
+	cv_unlock(&s->wait_lock);
+	if (it->on && !it->disabled) {
+		cv_ep_push(it);
+		/* Unconditionally: a thread may sleep in the kernel that came there before anything was served here. */
+		cv_ep_wake(e);
+	}
+}
+
+static void to_kernel(struct cv_epitem *it)
+{
+	struct cv_epoll *e = it->e;
+	struct cv_sock *s = it->s;
+	struct cv_link *link;
+
+	cv_lock(&s->wait_lock);
+	it->where = CV_ITEM_KERNEL;
+	it->routed = false;
+	link = link_of(s);
+	/* What is left in the ring, and what still comes there, the agent hears of. */
+	if (link)
+		link->ops->want(&s->st, 0, CV_WANT_RX_BELL | CV_WANT_TX_BELL, 0);
+	cv_unlock(&s->wait_lock);
+	e->users--;
+	bell_leave(it);
+	if (!it->on) {
+		cv_ep_drop(it);
+		return;
+	}
+	/* A fired ONESHOT stays out altogether: the kernel would report HUP of one that is in. */
+	if (!it->disabled && !e->foreign) {
+		long err;
+
+		if (cv_fd_get(it->fd) != (uintptr_t)s) /* closed, a dup lives on */
+			it->kfd = s->fd;
+		err = raw_ctl(e, EPOLL_CTL_ADD, it->kfd, it->events, it->data);
+		it->kreg = !err || err == -EEXIST;
+		if (err)
+			cv_log(CV_LOG_WARN, "fd %d could not be put back into epoll set %d: error %ld", it->kfd, e->fd, -err);
+	}
+	if (!it->disabled)
+		announce(it);
+}
+
+void cv_ep_sync(struct cv_epitem *it)
+{
+	bool want = cv_ep_linked(it->s) && link_of(it->s) && !it->e->off && !it->e->foreign;
+
+	if (want && it->where == CV_ITEM_KERNEL)
+		to_user(it);
+	else if (!want && it->where == CV_ITEM_USER)
+		to_kernel(it);
+}
+
+/* A socket's items can only be reached inside wait_lock, their sets' locks come before it: note them, then lock, then look whether they are still the same. */
+static unsigned items_of(struct cv_sock *s, struct cv_epitem *it[CV_EP_SETS], struct cv_epoll *e[CV_EP_SETS])
+{
+	unsigned n = 0;
+
+	cv_lock(&s->wait_lock);
+	for (struct cv_epitem *i = s->items; i && n < CV_EP_SETS; i = i->snext) {
+		it[n] = i;
+		e[n++] = i->e;
+	}
+	cv_unlock(&s->wait_lock);
+	return n;
+}
+
+static bool lock_item(struct cv_sock *s, struct cv_epitem *it, struct cv_epoll *e)
+{
+	if (!e)
+		return false;
+	cv_lock(&e->lock);
+	if (likely(it->e == e && it->s == s))
+		return true;
+	cv_unlock(&e->lock);
+	return false;
+}
+
+static CV_COLD void adopt_pending(struct cv_sock *s)
+{
+	for (;;) {
+		struct cv_epitem *p;
+		struct cv_epoll *e;
+		int fd;
+
+		cv_lock(&pending_lock);
+		for (p = pending; p && cv_fd_get(p->fd) != (uintptr_t)s; p = p->snext)
+			;
+		e = p ? p->e : NULL;
+		fd = p ? p->fd : -1;
+		cv_unlock(&pending_lock);
+		if (!e)
+			return;
+		cv_lock(&e->lock);
+		p = cv_ep_pending_find(e, fd);
+		if (p)
+			cv_ep_adopt(p, s);
+		cv_unlock(&e->lock);
+	}
+}
+
+void cv_epoll_moved(struct cv_sock *s)
+{
+	struct cv_epitem *it[CV_EP_SETS];
+	struct cv_epoll *e[CV_EP_SETS];
+	unsigned n;
+
+	if (unlikely(cv_ep_pending_any()))
+		adopt_pending(s);
+	n = items_of(s, it, e);
+	for (unsigned i = 0; i < n; i++) {
+		if (!lock_item(s, it[i], e[i]))
+			continue;
+		cv_ep_sync(it[i]);
+		cv_unlock(&e[i]->lock);
+	}
+	/* In no set: nobody wants to be rung, while it was being switched the agent did. Who waits in another way is woken next, and says so again. */
+	if (n == 0) {
+		cv_lock(&s->wait_lock);
+		if (cv_ep_linked(s) && link_of(s))
+			link_of(s)->ops->want(&s->st, 0, 0, CV_WANT_RX_BELL | CV_WANT_TX_BELL);
+		cv_unlock(&s->wait_lock);
+	}
+}
+
+void cv_epoll_kick(struct cv_sock *s)
+{
+	struct cv_epitem *it[CV_EP_SETS];
+	struct cv_epoll *e[CV_EP_SETS];
+	unsigned n;
+
+	if (!__atomic_load_n(&s->items, __ATOMIC_ACQUIRE))
+		return;
+	n = items_of(s, it, e);
+	for (unsigned i = 0; i < n; i++) {
+		if (!lock_item(s, it[i], e[i]))
+			continue;
+		if (it[i]->on && !it[i]->disabled && atomic_load_explicit(&s->mode, memory_order_relaxed) != CV_PLAIN)
+			announce(it[i]);
+		cv_unlock(&e[i]->lock);
+	}
+}
+
+void cv_epoll_sock_closed(struct cv_sock *s)
+{
+	struct cv_epitem *it[CV_EP_SETS];
+	struct cv_epoll *e[CV_EP_SETS];
+	bool last = atomic_load_explicit(&s->refs, memory_order_acquire) <= 0;
+	/* PLAIN: the twin is closed with the last descriptor, and the kernel forgets by itself. */
+	bool plain = atomic_load_explicit(&s->mode, memory_order_relaxed) == CV_PLAIN;
+	unsigned n;
+
+	if (!__atomic_load_n(&s->items, __ATOMIC_ACQUIRE))
+		return;
+	n = items_of(s, it, e);
+	for (unsigned i = 0; i < n; i++) {
+		struct cv_epitem *t = it[i];
+
+		if (!lock_item(s, t, e[i]))
+			continue;
+		if (last) {
+			if (!plain && t->where == CV_ITEM_KERNEL && t->kreg)
+				raw_ctl(e[i], EPOLL_CTL_DEL, t->kfd, 0, 0); /* the agent may keep the twin for a while */
+			cv_ep_drop(t);
+		} else if (t->where == CV_ITEM_KERNEL && t->kreg && t->on && cv_fd_get(t->kfd) != (uintptr_t)s) {
+			/* The kernel goes on reporting, but knows it by a number that is gone: rename it, so that it can be moved. */
+			int fd = cv_fd_find((uintptr_t)s, t->kfd);
+
+			if (fd >= 0 && !raw_ctl(e[i], EPOLL_CTL_DEL, t->kfd, 0, 0) && !raw_ctl(e[i], EPOLL_CTL_ADD, fd, t->events, t->data))
+				t->kfd = fd;
+		}
+		cv_unlock(&e[i]->lock);
+	}
+}
+
+void cv_epoll_forget(struct cv_sock *s)
+{
+	struct cv_epitem *it[CV_EP_SETS];
+	struct cv_epoll *e[CV_EP_SETS];
+	unsigned n;
+
+	if (unlikely(cv_ep_pending_any()))
+		adopt_pending(s);
+	n = items_of(s, it, e);
+	for (unsigned i = 0; i < n; i++) {
+		if (!lock_item(s, it[i], e[i]))
+			continue;
+		if (it[i]->where == CV_ITEM_USER)
+			to_kernel(it[i]);
+		if (it[i]->s == s)
+			cv_ep_drop(it[i]);
+		cv_unlock(&e[i]->lock);
+	}
+}

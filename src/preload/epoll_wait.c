@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * epoll_wait: links first, the kernel often enough, then spin, then arm, look again, sleep.
+ *
+ * A thread that goes to sleep arms every hot bell; one that returns to the program while others sleep, or while the set's own descriptor is polled, does so too.
+ * So whenever nobody is awake in here, either a bell is armed or the wake fd was written.
+ */
+#include "epoll_int.h"
+#include "sig.h"
+#include "wrap.h"
+#include "../observe/stats.h"
+#include <limits.h>
+
+#define NO_DEADLINE UINT64_MAX
+
+/* ---- the kernel's events --------------------------------------------------------------------------------------------------------- */
+
+/* Take our own out. What is left, in order. */
+static int filter(struct cv_epoll *e, struct epoll_event *ev, int n)
+{
+	uint64_t base = atomic_load_explicit(&cv_ep_tag_base, memory_order_relaxed), now = 0;
+	int kept = 0;
+
+	if (!base)
+		return n;
+	for (int i = 0; i < n; i++) {
+		uint64_t tag = ev[i].data.u64 - base;
+
+		if (likely(tag >= CV_EP_TAGS || (e->off && !e->inherited && !e->bells && !e->wake_fd))) {
+			if (kept != i)
+				ev[kept] = ev[i];
+			kept++;
+			continue;
+		}
+		if (!now) {
+			now = cv_ticks();
+			cv_lock(&e->lock);
+		}
+		cv_ep_heat(e, (uint32_t)tag, now);
+	}
+	if (now)
+		cv_unlock(&e->lock);
+	return kept;
+}
+
+/* Sleep as the program asked, but no longer than `left` ns. A cancellation point. */
+static int kernel_sleep(int epfd, struct epoll_event *ev, int max, uint64_t left, const void *mask)
+{
+	static _Atomic bool no_pwait2;
+	uint64_t ms = left / 1000000 + (left % 1000000 != 0);
+
+	if (left == NO_DEADLINE)
+		return cv_real.epoll_pwait(epfd, ev, max, -1, mask);
+	/* Whole milliseconds would be late by up to one. */
+	if (left < 20000000 && left % 1000000 && !atomic_load_explicit(&no_pwait2, memory_order_relaxed)) {
+		struct timespec ts = {.tv_sec = 0, .tv_nsec = (long)left};
+		int saved = errno, n = cv_real.epoll_pwait2(epfd, ev, max, &ts, mask);
+
+		if (n >= 0 || errno != ENOSYS)
+			return n;
+		errno = saved;
+		atomic_store_explicit(&no_pwait2, true, memory_order_relaxed);
+	}
+	return cv_real.epoll_pwait(epfd, ev, max, ms > INT_MAX ? INT_MAX : (int)ms, mask);
+}
+
+/* What is there now. Count or -errno. */
+static int kernel_look(struct cv_epoll *e, int epfd, struct epoll_event *ev, int max, uint64_t now)
+{
+	long n;
+	int kept;
+
+	atomic_store_explicit(&e->kernel_at, now, memory_order_relaxed);
+	do {
+		n = cv_sys6(SYS_epoll_pwait, epfd, (long)ev, max, 0, 0, 0);
+		kept = n > 0 ? filter(e, ev, (int)n) : (int)n;
+	} while (kept == 0 && n == max); /* our own took all the room: the program's may stand behind them */
+	return kept;
+}
+
+/* ---- our own --------------------------------------------------------------------------------------------------------------------- */
+
+/* One item of the ready list: its bits, or 0. Still on the list afterwards when it stays ready or cannot be told now. */
+static uint32_t report(struct cv_epitem *it)
+{
+	struct cv_epoll *e = it->e;
+	uint32_t want = it->events | EPOLLERR | EPOLLHUP, bits;
+	bool busy = false;
+
+	cv_ep_unready(it);
+	if (unlikely(!it->on || it->disabled))
+		return 0;
+	bits = cv_ep_bits(it->s, &busy);
+	if (unlikely((it->events & EPOLLOUT) && (!(bits & EPOLLOUT) || (it->events & EPOLLET)) && it->where == CV_ITEM_USER)) {
+		/* Edge-triggered: the program may fill the ring after this, and the edge that ends that must come. */
+		cv_ep_want_out(it);
+		bits |= cv_ep_bits(it->s, &busy);
+	}
+	bits &= want;
+	if (unlikely(busy))
+		cv_ep_push(it);
+	if (!bits)
+		return 0;
+	if (unlikely(it->events & EPOLLONESHOT)) {
+		it->disabled = true;
+		cv_ep_unready(it);
+		if (it->where == CV_ITEM_KERNEL && it->kreg) { /* fires once, whoever fires it */
+			cv_sys4(SYS_epoll_ctl, e->fd, EPOLL_CTL_DEL, it->kfd, 0);
+			it->kreg = false;
+		}
+	} else if (!(it->events & EPOLLET)) {
+		cv_ep_push(it); /* at the tail: others have their turn before it comes again */
+	}
+	return bits;
+}
+
+/* e->lock held. At most one round of the list. *mixed: some came from sockets that the kernel's set holds as well. */
+static int harvest(struct cv_epoll *e, struct epoll_event *ev, int max, uint64_t now, bool *mixed)
+{
+	uint32_t turns;
+	int n = 0;
+
+	cv_ep_drain_hot(e, now);
+	for (turns = e->ready_count; turns && n < max; turns--) {
+		struct cv_epitem *it = atomic_load_explicit(&e->ready_head, memory_order_relaxed);
+		uint64_t data = it->data;
+		uint32_t bits = report(it);
+
+		if (!bits)
+			continue;
+		*mixed |= it->where == CV_ITEM_KERNEL;
+		ev[n].events = bits;
+		ev[n++].data.u64 = data;
+	}
+	return n;
+}
+
+/* A socket between TCP and link may be reported by both: the program must see one event, since it may free what the data points to. */
+static CV_COLD int merge(struct epoll_event *ev, int n)
+{
+	int kept = 0;
+
+	for (int i = 0; i < n; i++) {
+		int k = 0;
+
+		while (k < kept && ev[k].data.u64 != ev[i].data.u64)
+			k++;
+		if (k < kept)
+			ev[k].events |= ev[i].events;
+		else
+			ev[kept++] = ev[i];
+	}
+	return kept;
+}
+
+static int harvest_lock(struct cv_epoll *e, struct epoll_event *ev, int max, uint64_t now, bool *mixed)
+{
+	int n;
+
+	cv_lock(&e->lock);
+	n = harvest(e, ev, max, now, mixed);
+	cv_unlock(&e->lock);
+	return n;
+}
+
+enum ask {
+	ASK_FAIR, /* only for its turn: the kernel will be asked soon enough if links have nothing */
+	ASK_DUE,  /* when its time has come */
+	ASK_MUST, /* also when links have nothing */
+};
+
+/*
+ * Both sides without sleeping. When the kernel is due, links fill half of the room at most (there is one place: every other time none), so that neither side
+ * starves the other.
+ */
+static int look(struct cv_epoll *e, int epfd, struct epoll_event *ev, int max, uint64_t due_us, enum ask ask)
+{
+	uint64_t now = cv_ticks();
+	bool due = now - atomic_load_explicit(&e->kernel_at, memory_order_relaxed) > cv_ep_us(due_us), mixed = false;
+	int room = max, n, k = 0;
+
+	if (unlikely(due))
+		room = max > 1 ? max - max / 2 : (e->turn = !e->turn);
+	n = room ? harvest_lock(e, ev, room, now, &mixed) : 0;
+	if (due ? n < max && (n || !room || ask != ASK_FAIR) : (!n && ask == ASK_MUST) || unlikely(mixed && n < max))
+		k = kernel_look(e, epfd, ev + n, max - n, now);
+	if (unlikely(k < 0))
+		return n ? n : k;
+	if (unlikely(!room && !k))
+		n = harvest_lock(e, ev, max, now, &mixed);
+	return unlikely(mixed) ? merge(ev, n + k) : n + k;
+}
+
+/* Before returning to the program. */
+static CV_COLD void leave_armed(struct cv_epoll *e)
+{
+	cv_lock(&e->lock);
+	if (cv_ep_arm(e) || cv_ep_any_ready(e))
+		cv_ep_wake(e);
+	cv_unlock(&e->lock);
+}
+
+static inline int leave(struct cv_epoll *e, int n)
+{
+	if (unlikely(atomic_load_explicit(&e->sleepers, memory_order_seq_cst) || atomic_load_explicit(&e->polled, memory_order_relaxed)))
+		leave_armed(e);
+	return n;
+}
+
+void cv_epoll_polled(struct cv_epoll *e)
+{
+	if (likely(atomic_load_explicit(&e->polled, memory_order_relaxed)))
+		return;
+	atomic_store_explicit(&e->polled, true, memory_order_seq_cst);
+	if (e->users)
+		leave_armed(e);
+}
+
+/* ---- waiting --------------------------------------------------------------------------------------------------------------------- */
+
+struct wait {
+	struct cv_epoll *e;
+	int epfd, max;
+	struct epoll_event *ev;
+	uint64_t deadline; /* ns; NO_DEADLINE */
+	const void *mask;
+	uint32_t signals;
+	uint64_t began, spin_end; /* ticks */
+	uint64_t yield_at;
+};
+
+/* Until something is there, or `until` (ticks). No lock; the bells that we look at are kept open for us. */
+static void spin(struct wait *w, uint64_t until)
+{
+	struct cv_epoll *e = w->e;
+	struct cv_bell *bell[CV_EP_HOT];
+	bool (*pending[CV_EP_HOT])(const struct cv_bell *b);
+	unsigned n = 0;
+
+	cv_lock(&e->lock);
+	for (struct cv_epbell *eb = e->hot; eb && n < CV_EP_HOT; eb = eb->hot_next) {
+		bell[n] = eb->b;
+		pending[n++] = eb->link->ops->bell_pending;
+	}
+	e->pollers++;
+	cv_unlock(&e->lock);
+	for (;;) {
+		bool got = atomic_load_explicit(&e->ready_head, memory_order_relaxed) != NULL;
+		uint64_t now;
+
+		for (unsigned i = 0; i < n && !got; i++)
+			got = pending[i](bell[i]);
+		now = cv_ticks();
+		if (got || now >= until || cv_signals_seen() != w->signals || !e->users)
+			break;
+		if (now >= w->yield_at) { /* the peer may be waiting for this CPU */
+			w->yield_at = now + cv_ep_us(20);
+			cv_sys0(SYS_sched_yield);
+		}
+		cv_pause();
+	}
+	cv_lock(&e->lock);
+	if (--e->pollers == 0 && unlikely(e->dead))
+		cv_ep_reap(e);
+	cv_unlock(&e->lock);
+}
+
+static uint64_t ns_left(const struct wait *w)
+{
+	uint64_t now;
+
+	if (w->deadline == NO_DEADLINE)
+		return NO_DEADLINE;
+	now = cv_now_ns();
+	return now < w->deadline ? w->deadline - now : 0;
+}
+
+/* Events, 0: look again, or -errno. */
+static int sleep_once(struct wait *w, uint64_t left)
+{
+	struct cv_epoll *e = w->e;
+	bool again;
+	int n, err;
+
+	cv_lock(&e->lock);
+	atomic_fetch_add_explicit(&e->sleepers, 1, memory_order_seq_cst);
+	again = cv_ep_arm(e) || atomic_load_explicit(&e->ready_head, memory_order_relaxed);
+	if (again && atomic_fetch_sub_explicit(&e->sleepers, 1, memory_order_seq_cst) == 1 && !e->polled)
+		cv_ep_disarm(e);
+	cv_unlock(&e->lock);
+	if (again) {
+		cv_sys0(SYS_sched_yield); /* whoever holds that socket's locks may need this CPU */
+		return 0;
+	}
+
+	cv_count(CV_CTR_SLEEPS, 1);
+	n = kernel_sleep(w->epfd, w->ev, w->max, left, w->mask);
+	err = errno;
+	cv_lock(&e->lock);
+	if (atomic_fetch_sub_explicit(&e->sleepers, 1, memory_order_seq_cst) == 1 && !e->polled)
+		cv_ep_disarm(e);
+	cv_unlock(&e->lock);
+	atomic_store_explicit(&e->kernel_at, cv_ticks(), memory_order_relaxed);
+	return n < 0 ? -err : filter(e, w->ev, n);
+}
+
+/* The answer may have one side's events only: let the other add its own. */
+static int complete(struct wait *w, int n)
+{
+	bool mixed = false;
+
+	if (n > 0 && n < w->max)
+		n += harvest_lock(w->e, w->ev + n, w->max - n, cv_ticks(), &mixed);
+	return mixed ? merge(w->ev, n) : n;
+}
+
+/* Nothing is there: spin for a while. False: the time for that is over. */
+static bool spin_some(struct wait *w, uint64_t left)
+{
+	uint64_t now = cv_ticks(), step = cv_min_u64(left, CV_EP_KERNEL_SPIN_US * 1000);
+
+	if (!w->began) {
+		const struct cv_settings *set = w->e->set;
+
+		w->began = now;
+		w->yield_at = now + cv_ep_us(20);
+		/* With a mask of its own the wait must not run handlers that the mask blocks: no spinning. */
+		w->spin_end = w->mask || !set || !w->e->users ? now : now + cv_spin_budget(w->e->spin, set);
+	}
+	if (now >= w->spin_end)
+		return false;
+	spin(w, cv_min_u64(now + cv_ep_us(1) * step / 1000 + 1, w->spin_end));
+	return true;
+}
+
+static int wait_served(struct wait *w)
+{
+	struct cv_epoll *e = w->e;
+	enum ask ask = w->deadline ? ASK_FAIR : ASK_MUST;
+	uint64_t left;
+	int n;
+
+	for (;;) {
+		n = look(e, w->epfd, w->ev, w->max, ask == ASK_DUE ? CV_EP_KERNEL_SPIN_US : CV_EP_KERNEL_BUSY_US, ask);
+		if (n || w->deadline == 0)
+			break;
+		if (unlikely(cv_fd_epoll(w->epfd) != e))
+			return -EBADF; /* closed by another thread while we waited */
+		left = ns_left(w);
+		if (!left)
+			break;
+		if (spin_some(w, left)) {
+			ask = ASK_DUE;
+			if (unlikely(cv_signals_seen() != w->signals)) {
+				n = look(e, w->epfd, w->ev, w->max, CV_EP_KERNEL_SPIN_US, ASK_MUST);
+				n = n ? n : -EINTR;
+				break;
+			}
+			continue;
+		}
+		ask = ASK_FAIR;
+		n = complete(w, sleep_once(w, left));
+		if (n)
+			break;
+	}
+	if (w->began && e->set && n >= 0)
+		cv_spin_feedback(&e->spin, e->set, n > 0, cv_ticks() - w->began);
+	return leave(e, n);
+}
+
+int cv_ep_wait(struct cv_epoll *e, int epfd, struct epoll_event *ev, int max, int64_t timeout_ns, const void *mask)
+{
+	struct wait w = {.e = e, .epfd = epfd, .max = max, .ev = ev, .mask = mask, .deadline = NO_DEADLINE, .signals = cv_signals_seen()};
+	int n;
+
+	if (timeout_ns > 0)
+		w.deadline = cv_now_ns() + (uint64_t)timeout_ns;
+	else if (timeout_ns == 0)
+		w.deadline = 0;
+	if (unlikely(e->foreign))
+		cv_ep_unforeign(e);
+	if (!atomic_load_explicit(&e->users, memory_order_relaxed) && !atomic_load_explicit(&e->ready_head, memory_order_relaxed)) {
+		/* Nothing is served here now. It may be before the wait ends: then the wake fd is written. */
+		atomic_fetch_add_explicit(&e->sleepers, 1, memory_order_seq_cst);
+		n = kernel_sleep(epfd, ev, max, timeout_ns < 0 ? NO_DEADLINE : (uint64_t)timeout_ns, mask);
+		atomic_fetch_sub_explicit(&e->sleepers, 1, memory_order_seq_cst);
+		if (n <= 0)
+			return n < 0 ? -errno : 0;
+		n = filter(e, ev, n);
+		if (n > 0)
+			return leave(e, n);
+	}
+	return wait_served(&w);
+}
+
+/* ---- the calls ------------------------------------------------------------------------------------------------------------------- */
+
+static inline bool usable(const struct epoll_event *ev, int max)
+{
+	return max > 0 && (size_t)max <= INT_MAX / sizeof(*ev) && (uintptr_t)ev >= 4096;
+}
+
+static int created(int fd)
+{
+	if (fd >= 0 && !cv_borrowed()) {
+		cv_fd_fresh(fd);
+		cv_epoll_new(fd);
+	}
+	return fd;
+}
+
+int epoll_create(int size)
+{
+	return created(cv_real.epoll_create(size));
+}
+
+int epoll_create1(int flags)
+{
+	return created(cv_real.epoll_create1(flags));
+}
+
+int epoll_wait(int epfd, struct epoll_event *ev, int max, int timeout)
+{
+	struct cv_epoll *e = cv_fd_epoll(epfd);
+
+	if (!e || !usable(ev, max))
+		return cv_real.epoll_wait(epfd, ev, max, timeout);
+	return CV_RET(cv_ep_wait(e, epfd, ev, max, timeout < 0 ? -1 : timeout * INT64_C(1000000), NULL));
+}
+
+int epoll_pwait(int epfd, struct epoll_event *ev, int max, int timeout, const sigset_t *mask)
+{
+	struct cv_epoll *e = cv_fd_epoll(epfd);
+
+	if (!e || !usable(ev, max))
+		return cv_real.epoll_pwait(epfd, ev, max, timeout, mask);
+	return CV_RET(cv_ep_wait(e, epfd, ev, max, timeout < 0 ? -1 : timeout * INT64_C(1000000), mask));
+}
+
+int epoll_pwait2(int epfd, struct epoll_event *ev, int max, const struct timespec *timeout, const sigset_t *mask)
+{
+	struct cv_epoll *e = cv_fd_epoll(epfd);
+	int64_t ns = -1;
+
+	if (!e || !usable(ev, max) || (timeout && (timeout->tv_sec < 0 || (unsigned long)timeout->tv_nsec >= 1000000000u)))
+		return cv_real.epoll_pwait2(epfd, ev, max, timeout, mask);
+	if (timeout) /* 2^33 s are as good as never */
+		ns = timeout->tv_sec >= INT64_C(1) << 33 ? -1 : timeout->tv_sec * INT64_C(1000000000) + timeout->tv_nsec;
+	return CV_RET(cv_ep_wait(e, epfd, ev, max, ns, mask));
+}

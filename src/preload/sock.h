@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One tracked TCP connection in this process: the twin's fd, the stream engine, locks, who waits, and how far its upgrade got.
+ *
+ * Modes. PLAIN: kernel calls as the program made them, bracketed by `in_kernel`, counted until the policy's threshold. CAREFUL: an upgrade is possible
+ * or under way or ending: calls hold the half's lock and never block in the kernel. LINKED: both halves in RING; the fast path. Excluded sockets leave the table (CV_FD_OUT).
+ * The agent changes modes, holding tx and rx; going from PLAIN to CAREFUL it waits until in_kernel is 0.
+ *
+ * Type-stable memory: lock, then check cv_fd_get(fd) again (cv_sock_valid).
+ */
+#ifndef CV_SOCK_H
+#define CV_SOCK_H
+
+#include "../base/lock.h"
+#include "../link/agent.h"
+#include "../link/link.h"
+#include "../observe/stats.h"
+#include "../policy/policy.h"
+#include "fd.h"
+#include <netinet/in.h>
+
+enum cv_mode { CV_PLAIN, CV_CAREFUL, CV_LINKED };
+
+struct cv_listener;
+struct cv_epitem; /* one registration of a socket in an epoll set: epoll.h */
+
+/* A thread that sleeps in the kernel on this socket in a way that only an eventfd can wake (poll, select, CAREFUL blocking calls). */
+struct cv_waiter {
+	struct cv_waiter *next;
+	int wake_fd;
+};
+
+struct cv_sock {
+	/* hot: read by every call */
+	_Atomic uint8_t mode;
+	uint8_t role; /* enum cv_role */
+	_Atomic bool nonblock;
+	_Atomic uint8_t foreign; /* inherited over fork while linked: fall back first */
+	int fd;			 /* a live descriptor of the twin; changes under tx+rx */
+	_Atomic uint32_t in_kernel;
+	uint32_t calls, next_calls; /* PLAIN: racy on purpose: counts need not be exact. Two calls are a request */
+	uint64_t bytes, next_bytes;
+	uint32_t spin;		    /* adaptive spin budget of blocking calls, in ticks */
+	_Atomic int refs;	    /* descriptors in the table that hold it */
+	struct cv_link *link;
+	const struct cv_link_ops *link_ops;
+	uint32_t slot;
+	const struct cv_settings *set;
+	struct cv_row *row;
+	_Atomic uint64_t rcvtimeo, sndtimeo; /* ns; 0 = none */
+	_Atomic bool timeo_known;
+	_Atomic bool rd_shut; /* shutdown(SHUT_RD) while on a link: what is there can be read, then EOF */
+
+	struct cv_lock tx CV_ALIGNED;
+	struct cv_lock rx CV_ALIGNED;
+	struct cv_stream st CV_ALIGNED;
+
+	/* who waits */
+	struct cv_lock wait_lock;
+	struct cv_waiter *waiters;
+	struct cv_epitem *items; /* under wait_lock */
+
+	/* the agent's */
+	struct cv_tuple tuple;
+	uint8_t seek;  /* enum cv_seek: how far the upgrade got */
+	uint8_t tries; /* dials in this round */
+	uint8_t rounds;
+	bool dial_anew;	   /* the link there is has no slot left */
+	bool stay_out;	   /* once RAW, never again */
+	bool closing;	   /* the application is done with it; the agent lingers on its own dup of the twin */
+	bool late;	   /* lingered as long as it may */
+	bool was_linked;   /* counted as upgraded */
+	uint8_t last_tx, last_rx;
+	uint32_t fork_seq; /* cv_fork_seq when it was made: see owner.h */
+	uint32_t index;	   /* in the pool; the same in parent and child */
+	struct cv_port port;
+	struct cv_listener *listener;
+	struct cv_watch twin;	/* under tx and rx */
+	struct cv_work work;
+	struct cv_timer timer;	/* agent's thread */
+	struct cv_sock *hash_next, *queue_next;
+	uint64_t deadline;	/* of what is under way */
+	uint64_t wait_until;	/* policy upgrade-wait: the first call waits until then; 0 = no */
+	_Atomic bool used;
+	uint32_t generation;
+};
+
+/* A new connection at fd (accept or connect succeeded or in progress). Never fails visibly: without memory the fd stays untracked. */
+void cv_sock_new(int fd, enum cv_role role, bool nonblock);
+/* After taking a lock: does fd still mean this socket? */
+static inline bool cv_sock_valid(const struct cv_sock *s, int fd)
+{
+	return cv_fd_get(fd) == (uintptr_t)s;
+}
+
+/* PLAIN traffic accounting: at the policy's threshold asks the agent to look. One compare when nothing is due. */
+void cv_sock_qualify(struct cv_sock *s);
+
+/* Bracket a plain kernel call that may sleep. enter returns false when the mode is no longer PLAIN (then do it carefully). */
+static inline bool cv_sock_enter(struct cv_sock *s)
+{
+	/* seq_cst on both: the agent stores mode, then loads in_kernel; we count, then load mode. Partner: sock_quiesce(). */
+	atomic_fetch_add_explicit(&s->in_kernel, 1, memory_order_seq_cst);
+	if (likely(atomic_load_explicit(&s->mode, memory_order_seq_cst) == CV_PLAIN))
+		return true;
+	atomic_fetch_sub_explicit(&s->in_kernel, 1, memory_order_seq_cst);
+	return false;
+}
+void cv_sock_left_last(struct cv_sock *s); /* the agent waits for in_kernel to drop */
+static inline void cv_sock_leave(struct cv_sock *s)
+{
+	if (unlikely(atomic_fetch_sub_explicit(&s->in_kernel, 1, memory_order_seq_cst) == 1 &&
+		     atomic_load_explicit(&s->mode, memory_order_relaxed) != CV_PLAIN))
+		cv_sock_left_last(s);
+}
+
+/* Exclude for good: the fds become CV_FD_OUT; plain calls from now on. Both halves must be RAW. */
+void cv_sock_exclude(struct cv_sock *s, enum cv_reason why);
+/* Return to TCP before something only the kernel can do. Waits (bounded by handover-timeout) until both halves are RAW. 0 or -ETIMEDOUT (then the
+ * connection has been reset). No locks held by the caller. The stream stays excluded afterwards when `stay_out`. */
+int cv_sock_fall_back(struct cv_sock *s, enum cv_leave how, enum cv_reason why, bool stay_out);
+/* A descriptor was duplicated / closed. last close: ends the stream (FIN or RST in the ring, linger by the agent) and closes fd with the
+ * real close; returns its result (-errno). */
+void cv_sock_dup(struct cv_sock *s, int newfd);
+int cv_sock_close(struct cv_sock *s, int fd);
+
+/* Readiness as poll would say, without sleeping: bits that culvert knows; *twin: bits that the kernel must be asked for. Lock-free when LINKED
+ * (a hint that a concurrent call may outdate, as the kernel's own). */
+uint32_t cv_sock_poll(struct cv_sock *s, uint32_t *twin);
+/* Someone who may sleep on the socket must look again. Wakes waiters, local link waiters, epoll sets. Any thread, engine locks may be held. */
+void cv_sock_changed(struct cv_sock *s);
+void cv_sock_add_waiter(struct cv_sock *s, struct cv_waiter *w);
+void cv_sock_del_waiter(struct cv_sock *s, struct cv_waiter *w);
+
+/* This thread's eventfd for being woken in poll (created at first use; closed when the thread ends). -errno when none can be had. */
+int cv_thread_wake_fd(void);
+
+/* Adaptive spinning: call with the ticks spent and whether it paid; keeps *budget within settings. */
+void cv_spin_feedback(uint32_t *budget, const struct cv_settings *set, bool paid, uint64_t ticks);
+/* The budget to use now (0: do not spin). */
+uint32_t cv_spin_budget(uint32_t budget, const struct cv_settings *set);
+
+/* io.c: the two calls behind every read and write. flags: MSG_*. Return value and errno as the kernel's. CV_IO_REAL: make the plain call
+ * (bracketed already if *bracket: then cv_sock_leave() after it). */
+#define CV_IO_REAL (-4097)
+ssize_t cv_io_send(struct cv_sock *s, int fd, const struct iovec *iov, int iovcnt, int flags, bool *bracket);
+ssize_t cv_io_recv(struct cv_sock *s, int fd, const struct iovec *iov, int iovcnt, int flags, bool *bracket);
+
+static inline struct cv_sock *cv_sock_of(struct cv_stream *st)
+{
+	return cv_container_of(st, struct cv_sock, st);
+}
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How long to spin before sleeping. The budget follows about twice the waits that end soon; waits that end late, or not at all, shrink it towards nothing.
+ * A budget of 0 is one that nothing is known of; 1 stands for "do not spin".
+ */
+#include "../base/clock.h"
+#include "sock.h"
+
+static uint64_t spin_bound(const struct cv_settings *set)
+{
+	uint64_t ns = set->spin == CV_SPIN_ADAPTIVE ? set->spin_max : set->spin;
+
+	return cv_min_u64(ns * cv_ticks_per_us() / 1000, UINT32_MAX);
+}
+
+uint32_t cv_spin_budget(uint32_t budget, const struct cv_settings *set)
+{
+	uint64_t max = spin_bound(set);
+
+	if (set->spin != CV_SPIN_ADAPTIVE)
+		return (uint32_t)max;
+	if (unlikely(budget == 0))
+		return (uint32_t)max;
+	if (unlikely(budget < cv_ticks_per_us())) {
+		/* Not worth it lately. Now and then a try tells whether that has changed, as one that sleeps never learns what a spin would have seen. */
+		return cv_ticks() * 0x9e3779b97f4a7c15u >> 58 == 0 ? (uint32_t)max / 2 : 0;
+	}
+	return (uint32_t)cv_min_u64(budget, max);
+}
+
+void cv_spin_feedback(uint32_t *budget, const struct cv_settings *set, bool paid, uint64_t ticks)
+{
+	uint64_t max = spin_bound(set), b = *budget ? *budget : max, target;
+
+	if (set->spin != CV_SPIN_ADAPTIVE)
+		return;
+	if (paid && ticks <= max) {
+		target = cv_min_u64(2 * ticks + 2 * cv_ticks_per_us(), max);
+		b = target > b ? target : b - (b - target) / 16;
+	} else {
+		b -= b / 4 + 1;
+	}
+	*budget = b ? (uint32_t)b : 1;
+}

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# cmocka programs, one per source file. Each links what it tests directly, and stands in both lists:
+#
+#   check_PROGRAMS += tests/unit/test_x
+#   TESTS += tests/unit/test_x
+#   tests_unit_test_x_SOURCES = tests/unit/test_x.c src/MODULE/x.c
+#   tests_unit_test_x_LDADD = $(CMOCKA_LIBS)
+
+# base
+check_PROGRAMS += tests/unit/base/test_lock tests/unit/base/test_clock
+TESTS += tests/unit/base/test_lock tests/unit/base/test_clock
+tests_unit_base_test_lock_SOURCES = tests/unit/base/test_lock.c src/base/lock.c
+tests_unit_base_test_lock_LDADD = $(CMOCKA_LIBS)
+tests_unit_base_test_clock_SOURCES = tests/unit/base/test_clock.c src/base/clock.c
+tests_unit_base_test_clock_LDADD = $(CMOCKA_LIBS)
+
+# observe
+check_PROGRAMS += tests/unit/observe/test_log tests/unit/observe/test_reason tests/unit/observe/test_stats
+TESTS += tests/unit/observe/test_log tests/unit/observe/test_reason tests/unit/observe/test_stats
+tests_unit_observe_test_log_SOURCES = tests/unit/observe/test_log.c src/observe/log.c
+tests_unit_observe_test_log_LDADD = $(CMOCKA_LIBS)
+tests_unit_observe_test_reason_SOURCES = tests/unit/observe/test_reason.c src/observe/reason.c
+tests_unit_observe_test_reason_LDADD = $(CMOCKA_LIBS)
+tests_unit_observe_test_stats_SOURCES = tests/unit/observe/test_stats.c src/observe/stats.c src/observe/stats_file.c src/observe/log.c \
+	src/base/lock.c
+tests_unit_observe_test_stats_LDADD = $(CMOCKA_LIBS) -lpthread
+
+# policy
+policy_test_sources = $(policy_sources) src/observe/log.c tests/unit/policy/test.h
+policy_test_ldadd = $(CMOCKA_LIBS) $(INIH_LIBS)
+check_PROGRAMS += tests/unit/policy/test_words tests/unit/policy/test_match tests/unit/policy/test_value tests/unit/policy/test_parse \
+	tests/unit/policy/test_policy tests/unit/policy/test_hostile
+TESTS += tests/unit/policy/test_words tests/unit/policy/test_match tests/unit/policy/test_value tests/unit/policy/test_parse \
+	tests/unit/policy/test_policy tests/unit/policy/test_hostile
+tests_unit_policy_test_words_SOURCES = tests/unit/policy/test_words.c $(policy_test_sources)
+tests_unit_policy_test_words_LDADD = $(policy_test_ldadd)
+tests_unit_policy_test_match_SOURCES = tests/unit/policy/test_match.c $(policy_test_sources)
+tests_unit_policy_test_match_LDADD = $(policy_test_ldadd)
+tests_unit_policy_test_value_SOURCES = tests/unit/policy/test_value.c $(policy_test_sources)
+tests_unit_policy_test_value_LDADD = $(policy_test_ldadd)
+tests_unit_policy_test_parse_SOURCES = tests/unit/policy/test_parse.c $(policy_test_sources)
+tests_unit_policy_test_parse_LDADD = $(policy_test_ldadd)
+tests_unit_policy_test_policy_SOURCES = tests/unit/policy/test_policy.c $(policy_test_sources)
+tests_unit_policy_test_policy_LDADD = $(policy_test_ldadd)
+tests_unit_policy_test_hostile_SOURCES = tests/unit/policy/test_hostile.c $(policy_test_sources)
+tests_unit_policy_test_hostile_LDADD = $(policy_test_ldadd)
+
+# cli
+check_PROGRAMS += tests/unit/cli/test_format tests/unit/cli/test_launch tests/unit/cli/test_man tests/unit/cli/test_proc \
+	tests/unit/cli/test_segment
+TESTS += tests/unit/cli/test_format tests/unit/cli/test_launch tests/unit/cli/test_man tests/unit/cli/test_proc tests/unit/cli/test_segment
+cli_test_sources = src/cli/check.c src/cli/elf.c src/cli/format.c src/cli/launch.c src/cli/options.c src/cli/proc.c src/cli/reasons.c \
+	src/cli/run.c src/cli/segment.c src/cli/segments.c src/cli/ss.c src/cli/stat.c src/base/lock.c src/observe/log.c \
+	src/observe/reason.c src/observe/stats.c src/observe/stats_file.c $(policy_sources)
+cli_test_ldadd = $(CMOCKA_LIBS) $(INIH_LIBS)
+tests_unit_cli_test_format_SOURCES = tests/unit/cli/test_format.c $(cli_test_sources)
+tests_unit_cli_test_format_LDADD = $(cli_test_ldadd)
+tests_unit_cli_test_launch_SOURCES = tests/unit/cli/test_launch.c $(cli_test_sources)
+tests_unit_cli_test_launch_LDADD = $(cli_test_ldadd)
+tests_unit_cli_test_man_SOURCES = tests/unit/cli/test_man.c $(cli_test_sources)
+tests_unit_cli_test_man_LDADD = $(cli_test_ldadd)
+tests_unit_cli_test_proc_SOURCES = tests/unit/cli/test_proc.c $(cli_test_sources)
+tests_unit_cli_test_proc_LDADD = $(cli_test_ldadd)
+tests_unit_cli_test_segment_SOURCES = tests/unit/cli/test_segment.c $(cli_test_sources)
+tests_unit_cli_test_segment_LDADD = $(cli_test_ldadd)
+
+# readiness
+ready_test_sources = tests/unit/preload_ready/fake.c tests/unit/preload_ready/fake.h \
+	src/preload/epoll.c src/preload/epoll_bell.c src/preload/epoll_ctl.c src/preload/epoll_item.c src/preload/epoll_wait.c \
+	src/preload/poll.c src/preload/poll_careful.c src/preload/select.c src/preload/spin.c src/preload/fd.c src/preload/real.c \
+	src/base/clock.c src/base/lock.c src/link/internal_fd.c src/observe/log.c
+ready_test_ldadd = $(CMOCKA_LIBS) -lpthread -ldl
+check_PROGRAMS += tests/unit/preload_ready/test_epoll tests/unit/preload_ready/test_poll
+TESTS += tests/unit/preload_ready/test_epoll tests/unit/preload_ready/test_poll
+tests_unit_preload_ready_test_epoll_SOURCES = tests/unit/preload_ready/test_epoll.c $(ready_test_sources)
+tests_unit_preload_ready_test_epoll_LDADD = $(ready_test_ldadd)
+tests_unit_preload_ready_test_poll_SOURCES = tests/unit/preload_ready/test_poll.c $(ready_test_sources)
+tests_unit_preload_ready_test_poll_LDADD = $(ready_test_ldadd)
