@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lock.h"
 
+__thread uint32_t cv_locks_held;
+void (*cv_locks_deferred)(void);
+
 CV_COLD void cv_lock_slow(struct cv_lock *l)
 {
 	for (int i = 0; i < 100; i++) {
-		if (atomic_load_explicit(&l->word, memory_order_relaxed) == 0 && cv_trylock(l))
+		if (atomic_load_explicit(&l->word, memory_order_relaxed) == 0 && cv_lock_grab(l))
 			return;
 		cv_pause();
 	}

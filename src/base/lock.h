@@ -17,11 +17,42 @@ struct cv_lock {
 	_Atomic uint32_t word; /* 0 free, 1 held, 2 held and somebody sleeps */
 };
 
-static inline bool cv_trylock(struct cv_lock *l)
+/*
+ * Locks that this thread holds or is about to take. A signal handler of the program that would run meanwhile could want the same lock: it is put off until
+ * the last one is let go (preload/sig.c sets CV_LOCKS_DEFERRED and the hook). initial-exec: four bytes of static TLS.
+ */
+extern __thread uint32_t cv_locks_held __attribute__((tls_model("initial-exec"), visibility("hidden")));
+#define CV_LOCKS_DEFERRED 0x80000000u
+extern void (*cv_locks_deferred)(void);
+
+static inline void cv_locks_enter(void)
+{
+	cv_locks_held++;
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
+static inline void cv_locks_leave(void)
+{
+	atomic_signal_fence(memory_order_seq_cst);
+	if (unlikely(--cv_locks_held == CV_LOCKS_DEFERRED))
+		cv_locks_deferred();
+}
+
+/* Only the word; see cv_trylock(). */
+static inline bool cv_lock_grab(struct cv_lock *l)
 {
 	uint32_t zero = 0;
 
 	return atomic_compare_exchange_strong_explicit(&l->word, &zero, 1, memory_order_acquire, memory_order_relaxed);
+}
+
+static inline bool cv_trylock(struct cv_lock *l)
+{
+	cv_locks_enter();
+	if (likely(cv_lock_grab(l)))
+		return true;
+	cv_locks_leave();
+	return false;
 }
 
 void cv_lock_slow(struct cv_lock *l);
@@ -29,7 +60,8 @@ void cv_unlock_slow(struct cv_lock *l);
 
 static inline void cv_lock(struct cv_lock *l)
 {
-	if (unlikely(!cv_trylock(l)))
+	cv_locks_enter();
+	if (unlikely(!cv_lock_grab(l)))
 		cv_lock_slow(l);
 }
 
@@ -37,6 +69,7 @@ static inline void cv_unlock(struct cv_lock *l)
 {
 	if (unlikely(atomic_exchange_explicit(&l->word, 0, memory_order_release) == 2))
 		cv_unlock_slow(l);
+	cv_locks_leave();
 }
 
 #endif

@@ -70,7 +70,7 @@ const struct cv_key cv_keys[CV_KEY_COUNT] = {
 		.help = "What a direction may grow to when the connection proves to need it. Rounded up to a power of two.",
 	},
 	[CV_KEY_SPILL_MAX] = {
-		.name = "spill-max", .type = CV_TYPE_NUMBER, .unit = CV_UNIT_SIZE, .where = CV_IN_ANY, .standard = "256KiB",
+		.name = "spill-max", .type = CV_TYPE_NUMBER, .unit = CV_UNIT_SIZE, .where = CV_IN_ANY, .standard = "4MiB",
 		.max = 256 * MIB,
 		FIELD(spill_max),
 		.help = "A switch sets aside what the program has not yet read. When more than this is unread, the switch is "

@@ -23,20 +23,40 @@ static void *chunk_map(size_t size)
 	return p == MAP_FAILED ? NULL : p;
 }
 
+#define ITEM_CHUNK 512
+static struct cv_epitem *item_chunk[(CV_EP_TAGS - CV_EP_ITEM_TAGS) / ITEM_CHUNK]; /* by tag; untouched pages of .bss cost nothing */
+static uint32_t item_chunks;
+
+static void item_more(void)
+{
+	struct cv_epitem *it;
+
+	if (item_chunks == CV_ARRAY_LEN(item_chunk) || !(it = chunk_map(ITEM_CHUNK * sizeof(*it))))
+		return;
+	for (uint32_t i = ITEM_CHUNK; i-- > 0;) {
+		it[i].tag = CV_EP_ITEM_TAGS + item_chunks * ITEM_CHUNK + i;
+		it[i].snext = item_free;
+		item_free = &it[i];
+	}
+	__atomic_store_n(&item_chunk[item_chunks++], it, __ATOMIC_RELEASE);
+}
+
+struct cv_epitem *cv_ep_item_of(uint32_t tag)
+{
+	struct cv_epitem *c = __atomic_load_n(&item_chunk[(tag - CV_EP_ITEM_TAGS) / ITEM_CHUNK], __ATOMIC_ACQUIRE);
+
+	return c ? &c[(tag - CV_EP_ITEM_TAGS) % ITEM_CHUNK] : NULL;
+}
+
 struct cv_epitem *cv_ep_item_get(void)
 {
 	struct cv_epitem *it;
 
+	if (unlikely(!cv_ep_reserve_tags()))
+		return NULL;
 	cv_lock(&slab_lock);
-	if (unlikely(!item_free)) {
-		size_t n = 65536 / sizeof(*it);
-
-		it = chunk_map(n * sizeof(*it));
-		for (size_t i = 0; it && i < n; i++) {
-			it[i].snext = item_free;
-			item_free = &it[i];
-		}
-	}
+	if (unlikely(!item_free))
+		item_more();
 	it = item_free;
 	if (it)
 		item_free = it->snext;
@@ -141,13 +161,16 @@ void cv_epoll_new(int fd)
 	cv_lock(&e->lock);
 	e->fd = fd;
 	e->refs = 1;
-	e->off = e->foreign = e->inherited = false;
+	e->off = e->foreign = e->inherited = e->late = e->turn = e->crowded = false;
 	e->polled = false;
 	e->users = e->sleepers = 0;
 	e->wake_fd = 0;
 	e->kernel_at = 0;
 	e->spin = 0;
 	e->set = NULL;
+	e->nests = false;
+	for (unsigned i = 0; i < CV_ARRAY_LEN(e->inner); i++)
+		e->inner[i] = 0;
 	e->used = true;
 	cv_unlock(&e->lock);
 	if (cv_fd_set(fd, (uintptr_t)e | CV_FD_EPOLL))
@@ -243,17 +266,12 @@ void cv_ep_unforeign(struct cv_epoll *e)
 		cv_lock(&e->lock);
 		it = e->items; /* the list may have changed */
 	}
-	/* The parent has put back what it served; nothing is left that we record. */
-	for (it = e->items; it;) {
-		struct cv_epitem *next = it->enext;
-
-		if (it->s)
-			cv_ep_drop(it);
-		else
-			cv_ep_pending_drop(it);
-		it = next;
-	}
+	/* The parent has put back what it served, under the tags that we know too: from now on they all are the kernel's. */
 	cv_ep_unready_all(e);
+	for (it = e->items; it; it = it->enext) {
+		it->where = CV_ITEM_KERNEL;
+		it->kreg = true;
+	}
 	e->users = 0;
 	e->foreign = false;
 	cv_unlock(&e->lock);
@@ -268,7 +286,7 @@ void cv_ep_turn_off(struct cv_epoll *e)
 		cv_unlock(&e->lock);
 		return;
 	}
-	e->off = true;
+	e->off = true; /* nothing moves in any more */
 	cv_warn_once("epoll set %d uses data values inside an address range that was reserved for culvert: its sockets stay on TCP", e->fd);
 	for (it = e->items; it;) {
 		struct cv_sock *s = it->s;
@@ -283,6 +301,8 @@ void cv_ep_turn_off(struct cv_epoll *e)
 		cv_lock(&e->lock);
 		it = e->items;
 	}
+	while (e->items)
+		cv_ep_give_up(e->items);
 	cv_ep_wake_close(e);
 	cv_unlock(&e->lock);
 }

@@ -14,30 +14,34 @@ _Atomic uint64_t cv_ep_tag_base;
 
 static struct cv_lock cell_lock; /* a leaf */
 #define CELL_CHUNK 512
-#define CELL_CHUNKS (CV_EP_TAGS / CELL_CHUNK)
+#define CELL_CHUNKS (CV_EP_ITEM_TAGS / CELL_CHUNK)
 static struct cv_epbell *cells[CELL_CHUNKS];
 static struct cv_epbell *cell_free;
 static uint32_t cell_count;
 
 /* Programs put a small number in the low half and leave rubbish in the high one: our low half must not look like a descriptor. */
-static void reserve_tags(void)
+static CV_COLD void reserve_tags(void)
 {
-	char *p, *q = MAP_FAILED;
+	char *p;
 
 	cv_lock(&cell_lock);
 	if (!cv_ep_tag_base) {
-		p = mmap(NULL, CV_EP_TAGS, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-		if (p != MAP_FAILED && ((uintptr_t)p & 0xffffffffu) < (32u << 20)) {
-			q = mmap(NULL, 64u << 20, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-			munmap(p, CV_EP_TAGS);
-			p = q;
-			if (q != MAP_FAILED && ((uintptr_t)q & 0xffffffffu) < (32u << 20))
-				p = q + (40u << 20);
+		p = mmap(NULL, 3 * (size_t)CV_EP_TAGS, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		if (p != MAP_FAILED) {
+			uint32_t low = (uint32_t)(uintptr_t)p;
+
+			/* one of two places is at least as far from 2^32 and its multiples as the numbers of descriptors reach */
+			cv_ep_tag_base = (uintptr_t)p + (low < CV_EP_TAGS || low > UINT32_MAX - CV_EP_TAGS ? 2 * (uintptr_t)CV_EP_TAGS : 0);
 		}
-		if (p != MAP_FAILED)
-			cv_ep_tag_base = (uintptr_t)p;
 	}
 	cv_unlock(&cell_lock);
+}
+
+bool cv_ep_reserve_tags(void)
+{
+	if (unlikely(!cv_ep_tag_base))
+		reserve_tags();
+	return cv_ep_tag_base != 0;
 }
 
 static struct cv_epbell *cell_get(void)
@@ -97,9 +101,7 @@ static int wake_open(struct cv_epoll *e)
 {
 	int fd;
 
-	if (!cv_ep_tag_base)
-		reserve_tags();
-	if (!cv_ep_tag_base)
+	if (!cv_ep_reserve_tags())
 		return -1;
 	fd = (int)cv_sys2(SYS_eventfd2, 0, O_CLOEXEC | O_NONBLOCK);
 	if (fd >= 0)
@@ -320,4 +322,25 @@ void cv_ep_disarm(struct cv_epoll *e)
 {
 	for (struct cv_epbell *eb = e->hot; eb; eb = eb->hot_next)
 		eb->link->ops->bell_disarm(eb->b);
+}
+
+/*
+ * The kernel asks the eventfds in a set whether they are readable when it is asked whether the set is: those that nobody waits for must not be. The fds first: a ring
+ * after that writes again, since the bells are armed next.
+ */
+void cv_ep_show(struct cv_epoll *e)
+{
+	uint64_t n;
+
+	if (e->wake_fd)
+		cv_sys3(SYS_read, e->wake_fd - 1, &n, sizeof(n));
+	for (struct cv_epbell *eb = e->bells; eb; eb = eb->next)
+		cv_sys3(SYS_read, eb->b->fd, &n, sizeof(n));
+	for (struct cv_epbell *eb = e->bells; eb; eb = eb->next) {
+		eb->link->ops->bell_arm(eb->b);
+		if (eb->link->ops->bell_pending(eb->b))
+			cv_ep_drain(e, eb);
+	}
+	if (cv_ep_any_ready(e))
+		cv_ep_wake(e);
 }

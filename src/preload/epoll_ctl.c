@@ -66,6 +66,40 @@ static int ctl_user(struct cv_epitem *it, int op, const struct epoll_event *ev)
 	}
 }
 
+static int ctl_add(struct cv_epoll *e, struct cv_sock *s, int fd, const struct epoll_event *ev)
+{
+	struct cv_epitem *it;
+	int err = cv_ep_add(e, s, fd, ev, &it);
+
+	if (err)
+		return err;
+	if (unlikely(!cv_sock_valid(s, fd))) /* closed meanwhile: whoever did so may have looked before there was anything to drop */
+		cv_ep_drop(it);
+	else
+		cv_ep_sync(it);
+	return 0;
+}
+
+/* Of one that we have a record of: MOD, or ADD where the kernel lost it (a fired ONESHOT that came back from a link, a record that outlived its registration). */
+static int ctl_again(struct cv_epitem *it, int op, const struct epoll_event *ev)
+{
+	uint32_t was = it->events;
+	long err;
+
+	it->events = ev->events;
+	err = cv_ep_raw(it, op);
+	if (err) {
+		it->events = was;
+		return (int)err;
+	}
+	it->data = ev->data.u64;
+	it->disabled = it->dropped = false;
+	it->kreg = true;
+	if (it->s && atomic_load_explicit(&it->s->mode, memory_order_relaxed) == CV_CAREFUL)
+		cv_ep_push(it); /* what was read ahead while switching counts as news */
+	return 0;
+}
+
 /* On TCP: the kernel decides, we take notes. e->lock held. it: what we know, or NULL. */
 static int ctl_kernel(struct cv_epoll *e, struct cv_sock *s, struct cv_epitem *it, int epfd, int op, int fd, struct epoll_event *ev)
 {
@@ -73,40 +107,25 @@ static int ctl_kernel(struct cv_epoll *e, struct cv_sock *s, struct cv_epitem *i
 	bool ours = it && !it->kreg;
 	long err;
 
+	if (op != EPOLL_CTL_DEL && unlikely((uintptr_t)ev < 4096))
+		return -EFAULT;
 	if (ours && op == EPOLL_CTL_ADD)
 		return -EEXIST;
-	if (ours && op == EPOLL_CTL_MOD)
-		err = ev->events & EPOLLEXCLUSIVE ? -EINVAL : kernel_ctl(epfd, EPOLL_CTL_ADD, fd, ev);
-	else if (ours && op == EPOLL_CTL_DEL)
+	if (!it && op == EPOLL_CTL_ADD)
+		return ctl_add(e, s, fd, ev);
+	if (ours && op == EPOLL_CTL_MOD && (ev->events & EPOLLEXCLUSIVE))
+		return -EINVAL;
+	if (it && (op == EPOLL_CTL_MOD || op == EPOLL_CTL_ADD))
+		return ctl_again(it, ours ? EPOLL_CTL_ADD : op, ev);
+	if (ours && op == EPOLL_CTL_DEL)
 		err = 0;
 	else if (!it && op != EPOLL_CTL_ADD && unlikely(cv_ep_renamed(e, s, fd)))
 		err = -ENOENT;
 	else
 		err = kernel_ctl(epfd, op, fd, ev);
-	if (err)
-		return (int)err;
-	if (op == EPOLL_CTL_DEL) {
-		if (it)
-			cv_ep_drop(it);
-		return 0;
-	}
-	if (!it) {
-		it = cv_ep_add(e, s, fd, ev);
-	} else {
-		it->events = ev->events;
-		it->data = ev->data.u64;
-		it->disabled = false;
-		it->kreg = true;
-		if (atomic_load_explicit(&s->mode, memory_order_relaxed) == CV_CAREFUL)
-			cv_ep_push(it); /* what was read ahead while switching counts as news */
-	}
-	if (!it)
-		return -ENOMEM;
-	if (unlikely(!cv_sock_valid(s, fd))) /* closed meanwhile: whoever did so may have looked before there was anything to drop */
+	if (!err && it && op == EPOLL_CTL_DEL)
 		cv_ep_drop(it);
-	else
-		cv_ep_sync(it);
-	return 0;
+	return (int)err;
 }
 
 static int ctl_sock(struct cv_epoll *e, struct cv_sock *s, int epfd, int op, int fd, struct epoll_event *ev)
@@ -134,33 +153,29 @@ static int ctl_sock(struct cv_epoll *e, struct cv_sock *s, int epfd, int op, int
 	}
 unlock:
 	cv_unlock(&e->lock);
-	if (unlikely(err == -ENOMEM && op == EPOLL_CTL_ADD))
-		kernel_ctl(epfd, EPOLL_CTL_DEL, fd, NULL);
 	return err;
 }
 
 /* Not connected yet: the registration has no socket to be recorded with. */
 static CV_COLD int ctl_pending(struct cv_epoll *e, int epfd, int op, int fd, struct epoll_event *ev)
 {
-	struct cv_epitem *it;
+	struct cv_epitem *it, *fresh;
 	long err;
 
 	cv_lock(&e->lock);
-	err = kernel_ctl(epfd, op, fd, ev);
-	if (!err) {
-		it = cv_ep_pending_find(e, fd);
-		if (it && op != EPOLL_CTL_MOD) { /* ADD: what we had was of another file */
+	it = cv_ep_pending_find(e, fd);
+	if (op != EPOLL_CTL_DEL && unlikely((uintptr_t)ev < 4096)) {
+		err = -EFAULT;
+	} else if (op == EPOLL_CTL_ADD) {
+		err = cv_ep_add(e, NULL, fd, ev, &fresh);
+		if (!err && it) /* what we had was of another file */
 			cv_ep_pending_drop(it);
-			it = NULL;
-		}
-		if (op == EPOLL_CTL_DEL) {
-			;
-		} else if (it) {
-			it->events = ev->events;
-			it->data = ev->data.u64;
-		} else {
-			cv_ep_pending_add(e, fd, ev);
-		}
+	} else if (it && op == EPOLL_CTL_MOD) {
+		err = ctl_again(it, op, ev);
+	} else {
+		err = kernel_ctl(epfd, op, fd, ev);
+		if (!err && it && op == EPOLL_CTL_DEL)
+			cv_ep_pending_drop(it);
 	}
 	cv_unlock(&e->lock);
 	return (int)err;
@@ -185,23 +200,6 @@ int cv_ep_ctl(struct cv_epoll *e, int epfd, int op, int fd, struct epoll_event *
 	return ctl_pending(e, epfd, op, fd, ev);
 }
 
-/* Record a registration that the kernel has already. */
-static CV_COLD void note(struct cv_epoll *e, int fd, const struct epoll_event *ev)
-{
-	struct cv_sock *s = cv_fd_sock(fd);
-	struct cv_epitem *it;
-
-	cv_lock(&e->lock);
-	if (!s) {
-		cv_ep_pending_add(e, fd, ev);
-	} else {
-		it = cv_ep_add(e, s, fd, ev);
-		if (it)
-			cv_ep_sync(it);
-	}
-	cv_unlock(&e->lock);
-}
-
 /* A socket that is or may become ours. */
 static inline bool concerns(int fd)
 {
@@ -221,7 +219,7 @@ static inline bool concerns(int fd)
 
 int epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 {
-	struct cv_epoll *e = cv_fd_epoll(epfd), *inner;
+	struct cv_epoll *e = cv_fd_epoll(epfd);
 	int err;
 
 	if (likely(concerns(fd))) {
@@ -229,20 +227,23 @@ int epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 			cv_ep_turn_off(e);
 		if (likely(e))
 			return CV_RET(cv_ep_ctl(e, epfd, op, fd, ev));
-		/* A set that we did not see being made: the kernel will say whether it is one. */
+		/* Perhaps a set that we did not see being made: the kernel will say. */
 		err = cv_real.epoll_ctl(epfd, op, fd, ev);
-		if (!err && op == EPOLL_CTL_ADD) {
+		if (!err && op == EPOLL_CTL_ADD && !cv_fd_get(epfd)) {
 			cv_epoll_new(epfd);
 			e = cv_fd_epoll(epfd);
-			if (e)
-				note(e, fd, ev);
+			if (e) {
+				e->late = true;
+				cv_real.epoll_ctl(epfd, EPOLL_CTL_DEL, fd, NULL);
+				return CV_RET(cv_ep_ctl(e, epfd, op, fd, ev));
+			}
 		}
 		return err;
 	}
 	if (unlikely(e && op != EPOLL_CTL_DEL && (uintptr_t)ev >= 4096 && cv_ep_tagged(ev->data.u64)))
 		cv_ep_turn_off(e);
 	err = cv_real.epoll_ctl(epfd, op, fd, ev);
-	if (!err && op == EPOLL_CTL_ADD && unlikely((inner = cv_fd_epoll(fd)) != NULL))
-		cv_epoll_polled(inner);
+	if (!err && op == EPOLL_CTL_ADD && unlikely(cv_fd_epoll(fd) != NULL))
+		cv_epoll_nest(e, fd);
 	return err;
 }

@@ -12,8 +12,13 @@
 #include "../base/clock.h"
 #include <errno.h>
 
-/* Values that we register with in the application's own kernel set: TAG_BASE is the set's wake fd, TAG_BASE + n the bell in cell n. */
-#define CV_EP_TAGS (1u << 20)
+/*
+ * Values that we register with in the program's own kernel set: TAG_BASE is the set's wake fd, TAG_BASE + n the bell in cell n, and from ITEM_TAGS on items. Tracked
+ * sockets stand there under our value rather than the program's, so that whatever the kernel reports of one can be held against what we know: which half is where, whether
+ * a ONESHOT has fired, whether it has moved meanwhile.
+ */
+#define CV_EP_TAGS (1u << 26)
+#define CV_EP_ITEM_TAGS (1u << 20)
 #define CV_EP_HOT 64	/* bells that are polled at once; more stay armed */
 #define CV_EP_SETS 64	/* registrations that one socket may have */
 #define CV_EP_KERNEL_BUSY_US 30 /* how often the kernel is asked while links are busy, */
@@ -42,10 +47,12 @@ struct cv_epitem {
 	uint64_t data;
 	uint32_t events;
 	int fd, kfd;	   /* as the program and as the kernel's set names it */
+	uint32_t tag;	   /* for good */
 	_Atomic bool on;   /* registered; a served item that was deleted is kept for the ADD that tends to follow */
 	_Atomic uint8_t where;
 	bool ready;	   /* on the ready list */
 	bool disabled;	   /* ONESHOT has fired */
+	bool dropped;	   /* an edge of the twin was not the program's at the time */
 	bool kreg;	   /* KERNEL: really in the kernel's set */
 	bool outed;	   /* falling back because the set is off */
 	uint8_t idle;	   /* rings that nobody asked for */
@@ -59,6 +66,7 @@ struct cv_epoll {
 	struct cv_lock lock;
 	int fd; /* a live descriptor */
 	uint32_t refs;
+	bool late;	/* made by somebody else: threads may sleep in it that we have not counted */
 	bool off;	/* the program uses our tags: everything stays on TCP */
 	bool foreign;	/* inherited over fork, not used yet */
 	bool inherited; /* the kernel's set is another process's too, and its bells may be reported here */
@@ -74,7 +82,9 @@ struct cv_epoll {
 	_Atomic int wake_fd;	/* plus 1; 0: none */
 	_Atomic uint64_t kernel_at; /* ticks when the kernel was asked last */
 	uint32_t spin;
-	bool turn;
+	bool turn, crowded; /* see look() */
+	_Atomic int inner[4]; /* sets inside this one, by descriptor plus 1: more are rare, and may be reported readable once too often */
+	bool nests;
 	const struct cv_settings *set; /* of the socket that was moved here last */
 	struct cv_epoll *next;	       /* the free */
 	bool used;
@@ -99,15 +109,22 @@ static inline uint64_t cv_ep_us(uint64_t us)
 	return us * cv_ticks_per_us();
 }
 
-/* Memory. */
+/* Memory. get: with a tag, NULL when there is none. */
 struct cv_epitem *cv_ep_item_get(void);
 void cv_ep_item_put(struct cv_epitem *it);
+struct cv_epitem *cv_ep_item_of(uint32_t tag);
+bool cv_ep_reserve_tags(void);
 
 /* Items. e->lock held. */
 struct cv_epitem *cv_ep_find(struct cv_epoll *e, struct cv_sock *s, int fd);
 /* Does the kernel know another registration of the socket by this number? */
 bool cv_ep_renamed(struct cv_epoll *e, struct cv_sock *s, int fd);
-struct cv_epitem *cv_ep_add(struct cv_epoll *e, struct cv_sock *s, int fd, const struct epoll_event *ev);
+/* A further registration, in the kernel too. s NULL: pending. 0 or -errno. */
+int cv_ep_add(struct cv_epoll *e, struct cv_sock *s, int fd, const struct epoll_event *ev, struct cv_epitem **out);
+/* The kernel's view of an item: op with our tag. 0 or -errno. */
+long cv_ep_raw(struct cv_epitem *it, int op);
+/* The kernel's registration gets the program's value back, and the item is forgotten. */
+void cv_ep_give_up(struct cv_epitem *it);
 void cv_ep_drop(struct cv_epitem *it);
 /* Bring an item to where its socket's mode wants it. */
 void cv_ep_sync(struct cv_epitem *it);
@@ -117,15 +134,15 @@ void cv_ep_activate(struct cv_epitem *it);
 /* Ask for a ring when there is space. */
 void cv_ep_want_out(struct cv_epitem *it);
 void cv_ep_unready_all(struct cv_epoll *e);
-/* The event bits of a socket, of those that this side knows. *busy: somebody works on it, ask again. */
-uint32_t cv_ep_bits(struct cv_sock *s, bool *busy);
+/* The event bits of a socket, of those that this side knows. *twin: for these ask the kernel.
+ * *busy: somebody works on it, ask again. */
+uint32_t cv_ep_bits(struct cv_sock *s, uint32_t *twin, bool *busy);
 /* Is anything on the ready list really ready? */
 bool cv_ep_any_ready(struct cv_epoll *e);
 
 /* Pending registrations: made before connect(). */
 bool cv_ep_pending_any(void);
 struct cv_epitem *cv_ep_pending_find(struct cv_epoll *e, int fd);
-void cv_ep_pending_add(struct cv_epoll *e, int fd, const struct epoll_event *ev);
 void cv_ep_pending_drop(struct cv_epitem *it);
 struct cv_epitem *cv_ep_adopt(struct cv_epitem *p, struct cv_sock *s);
 
@@ -143,6 +160,8 @@ void cv_ep_drain_hot(struct cv_epoll *e, uint64_t now);
 bool cv_ep_arm(struct cv_epoll *e);   /* all that are hot; true: something is there already */
 void cv_ep_disarm(struct cv_epoll *e);
 void cv_ep_reap(struct cv_epoll *e);
+/* In sets that are polled: their descriptor is readable if and only if something is ready. */
+void cv_ep_show(struct cv_epoll *e);
 /* Wake one that sleeps in the kernel on the set. */
 void cv_ep_wake(struct cv_epoll *e);
 
@@ -152,6 +171,7 @@ void cv_ep_unforeign(struct cv_epoll *e);
 
 /* The call behind epoll_wait and its kin. timeout_ns < 0: none. Result or -errno. */
 int cv_ep_wait(struct cv_epoll *e, int epfd, struct epoll_event *ev, int max, int64_t timeout_ns, const void *mask);
+void cv_epoll_nest(struct cv_epoll *outer, int fd);
 int cv_ep_ctl(struct cv_epoll *e, int epfd, int op, int fd, struct epoll_event *ev);
 
 #endif

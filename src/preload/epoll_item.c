@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Items of epoll sets: where they live, and how they move between the kernel's set and ours. */
 #include "epoll_int.h"
+#include "owner.h"
 #include "../observe/log.h"
-#include <stdlib.h>
 
 /* ---- routes --------------------------------------------------------------------------------------------------------------------- */
 
@@ -108,17 +108,17 @@ void cv_ep_unready_all(struct cv_epoll *e)
  * LINKED: without the engine's locks, which come before ours; the agent passes our lock before anything that we look at goes away. Else whoever holds a
  * lock is about to tell us more.
  */
-uint32_t cv_ep_bits(struct cv_sock *s, bool *busy)
+uint32_t cv_ep_bits(struct cv_sock *s, uint32_t *twin, bool *busy)
 {
-	uint32_t bits = 0, twin = 0;
+	uint32_t bits = 0;
 
 	if (likely(atomic_load_explicit(&s->mode, memory_order_acquire) == CV_LINKED)) {
-		bits = cv_sock_poll(s, &twin);
+		bits = cv_sock_poll(s, twin);
 	} else if (atomic_load_explicit(&s->mode, memory_order_relaxed) == CV_PLAIN) {
 		return 0;
 	} else if (cv_trylock(&s->tx)) {
 		if (cv_trylock(&s->rx)) {
-			bits = cv_sock_poll(s, &twin);
+			bits = cv_sock_poll(s, twin);
 			cv_unlock(&s->rx);
 		} else {
 			*busy = true;
@@ -138,8 +138,9 @@ bool cv_ep_any_ready(struct cv_epoll *e)
 {
 	for (struct cv_epitem *it = e->ready_head; it; it = it->rnext) {
 		bool busy = false;
+		uint32_t twin;
 
-		if (it->on && !it->disabled && (cv_ep_bits(it->s, &busy) & (it->events | EPOLLERR | EPOLLHUP)))
+		if (it->on && !it->disabled && (cv_ep_bits(it->s, &twin, &busy) & (it->events | EPOLLERR | EPOLLHUP)))
 			return true;
 		if (busy)
 			return true;
@@ -150,9 +151,12 @@ bool cv_ep_any_ready(struct cv_epoll *e)
 /* On the ready list, and known to whoever waits elsewhere. */
 static void announce(struct cv_epitem *it)
 {
+	struct cv_epoll *e = it->e;
+
 	cv_ep_push(it);
-	if (unlikely(atomic_load_explicit(&it->e->sleepers, memory_order_seq_cst) || atomic_load_explicit(&it->e->polled, memory_order_relaxed)))
-		cv_ep_wake(it->e);
+	if (unlikely(atomic_load_explicit(&e->sleepers, memory_order_seq_cst) || e->late ||
+		     (atomic_load_explicit(&e->polled, memory_order_relaxed) && cv_ep_any_ready(e))))
+		cv_ep_wake(e);
 }
 
 static void bell_join(struct cv_epitem *it, struct cv_link *link)
@@ -169,6 +173,20 @@ static void bell_leave(struct cv_epitem *it)
 	it->eb = NULL;
 	if (eb && --eb->users == 0)
 		cv_ep_bell_put(eb);
+}
+
+/* Registered before connect(): in no socket's list yet. */
+static struct cv_lock pending_lock; /* inside the sets' locks */
+static struct cv_epitem *pending;
+static _Atomic uint32_t pending_count;
+
+static void pending_link(struct cv_epitem *it)
+{
+	cv_lock(&pending_lock);
+	it->snext = pending;
+	pending = it;
+	pending_count++;
+	cv_unlock(&pending_lock);
 }
 
 /* ---- items ---------------------------------------------------------------------------------------------------------------------- */
@@ -220,17 +238,6 @@ static void set_remove(struct cv_epitem *it)
 		it->e->items = it->enext;
 }
 
-static struct cv_epitem *item_new(struct cv_epoll *e, int fd, const struct epoll_event *ev)
-{
-	struct cv_epitem *it = cv_ep_item_get();
-
-	if (!it)
-		return NULL;
-	*it = (struct cv_epitem){.e = e, .data = ev->data.u64, .events = ev->events, .fd = fd, .kfd = fd, .on = true, .kreg = true};
-	set_insert(e, it);
-	return it;
-}
-
 /* Links it to its socket: visible to cv_epoll_moved() from here on; the caller calls cv_ep_sync() next. */
 static int sock_insert(struct cv_sock *s, struct cv_epitem *it)
 {
@@ -248,17 +255,37 @@ static int sock_insert(struct cv_sock *s, struct cv_epitem *it)
 	return n < CV_EP_SETS ? 0 : -ENOSPC;
 }
 
-/* The registration exists in the kernel already. NULL: not recorded, the socket must stay on TCP. */
-struct cv_epitem *cv_ep_add(struct cv_epoll *e, struct cv_sock *s, int fd, const struct epoll_event *ev)
+long cv_ep_raw(struct cv_epitem *it, int op)
 {
-	struct cv_epitem *it = item_new(e, fd, ev);
+	struct epoll_event ev = {.events = it->events, .data.u64 = cv_ep_tag_base + it->tag};
 
-	if (it && sock_insert(s, it)) {
+	return cv_sys4(SYS_epoll_ctl, it->e->fd, op, it->kfd, &ev);
+}
+
+int cv_ep_add(struct cv_epoll *e, struct cv_sock *s, int fd, const struct epoll_event *ev, struct cv_epitem **out)
+{
+	struct cv_epitem *it = cv_ep_item_get();
+	long err;
+
+	if (!it)
+		return -ENOMEM;
+	*it = (struct cv_epitem){
+		.e = e, .data = ev->data.u64, .events = ev->events, .fd = fd, .kfd = fd, .tag = it->tag, .on = true, .kreg = true};
+	set_insert(e, it);
+	err = cv_ep_raw(it, EPOLL_CTL_ADD);
+	if (!err && s && sock_insert(s, it)) {
+		cv_ep_raw(it, EPOLL_CTL_DEL);
+		err = -ENOMEM;
+	}
+	if (err) {
 		set_remove(it);
 		cv_ep_item_put(it);
-		it = NULL;
+		return (int)err;
 	}
-	return it;
+	if (!s)
+		pending_link(it);
+	*out = it;
+	return 0;
 }
 
 void cv_ep_activate(struct cv_epitem *it)
@@ -301,10 +328,6 @@ void cv_ep_drop(struct cv_epitem *it)
 
 /* ---- pending: registered before connect() ---------------------------------------------------------------------------------------- */
 
-static struct cv_lock pending_lock; /* inside the sets' locks */
-static struct cv_epitem *pending;
-static _Atomic uint32_t pending_count;
-
 bool cv_ep_pending_any(void)
 {
 	return atomic_load_explicit(&pending_count, memory_order_relaxed) != 0;
@@ -321,19 +344,6 @@ struct cv_epitem *cv_ep_pending_find(struct cv_epoll *e, int fd)
 		;
 	cv_unlock(&pending_lock);
 	return it;
-}
-
-void cv_ep_pending_add(struct cv_epoll *e, int fd, const struct epoll_event *ev)
-{
-	struct cv_epitem *it = item_new(e, fd, ev);
-
-	if (!it)
-		return;
-	cv_lock(&pending_lock);
-	it->snext = pending;
-	pending = it;
-	pending_count++;
-	cv_unlock(&pending_lock);
 }
 
 static void pending_unlink(struct cv_epitem *it)
@@ -378,64 +388,14 @@ void cv_ep_pending_fork(int what)
 
 /* ---- moving ---------------------------------------------------------------------------------------------------------------------- */
 
-static long raw_ctl(struct cv_epoll *e, int op, int fd, uint32_t events, uint64_t data)
-{
-	struct epoll_event ev = {.events = events, .data.u64 = data};
-
-	return cv_sys4(SYS_epoll_ctl, e->fd, op, fd, &ev);
-}
-
-/* /proc/self/fdinfo/EPFD: "tfd: %d events: %x data: %x". The kernel tells nowhere else whether a ONESHOT has fired. */
-static bool oneshot_fired(struct cv_epoll *e, int fd)
-{
-	char path[64], buf[4096], *line;
-	size_t have = 0;
-	bool fired = false, found = false;
-	long f, n;
-
-	cv_format(path, sizeof(path), "/proc/self/fdinfo/%d", e->fd);
-	f = cv_sys4(SYS_openat, -100, path, 02000000, 0);
-	if (f < 0)
-		return false;
-	while (!found && (n = cv_sys3(SYS_read, f, buf + have, sizeof(buf) - 1 - have)) > 0) {
-		have += (size_t)n;
-		buf[have] = 0;
-		for (line = buf; !found;) {
-			char *end = line, *p = line;
-
-			while (*end && *end != '\n')
-				end++;
-			if (!*end)
-				break;
-			*end = 0;
-			if (p[0] == 't' && p[1] == 'f' && p[2] == 'd' && p[3] == ':' && strtol(p + 4, &p, 10) == fd) {
-				while (*p && *p != ':')
-					p++;
-				found = true;
-				fired = *p && !(strtoul(p + 1, NULL, 16) & ~(unsigned long)CV_EP_FLAGS & 0xffffffffu);
-			}
-			line = end + 1;
-		}
-		have -= (size_t)(line - buf);
-		for (size_t i = 0; i < have; i++)
-			buf[i] = line[i];
-		if (have == sizeof(buf) - 1)
-			break;
-	}
-	cv_sys1(SYS_close, f);
-	return fired;
-}
-
 static void to_user(struct cv_epitem *it)
 {
 	struct cv_epoll *e = it->e;
 	struct cv_sock *s = it->s;
 
 	if (it->on && it->kreg) {
-		if (unlikely(it->events & EPOLLONESHOT))
-			it->disabled = oneshot_fired(e, it->kfd);
 		/* ENOENT: the record outlived the registration. Unless the number went to another file and a dup keeps the registration alive. */
-		if (raw_ctl(e, EPOLL_CTL_DEL, it->kfd, 0, 0) == -ENOENT && cv_sock_valid(s, it->kfd)) {
+		if (cv_ep_raw(it, EPOLL_CTL_DEL) == -ENOENT && cv_sock_valid(s, it->kfd)) {
 			cv_ep_drop(it);
 			return;
 		}
@@ -448,11 +408,8 @@ static void to_user(struct cv_epitem *it)
 	it->where = CV_ITEM_USER;
 	route(s, false);
 	cv_unlock(&s->wait_lock);
-	if (it->on && !it->disabled) {
-		cv_ep_push(it);
-		/* Unconditionally: a thread may sleep in the kernel that came there before anything was served here. */
-		cv_ep_wake(e);
-	}
+	if (it->on && !it->disabled)
+		announce(it);
 }
 
 static void to_kernel(struct cv_epitem *it)
@@ -481,7 +438,7 @@ static void to_kernel(struct cv_epitem *it)
 
 		if (cv_fd_get(it->fd) != (uintptr_t)s) /* closed, a dup lives on */
 			it->kfd = s->fd;
-		err = raw_ctl(e, EPOLL_CTL_ADD, it->kfd, it->events, it->data);
+		err = cv_ep_raw(it, EPOLL_CTL_ADD);
 		it->kreg = !err || err == -EEXIST;
 		if (err)
 			cv_log(CV_LOG_WARN, "fd %d could not be put back into epoll set %d: error %ld", it->kfd, e->fd, -err);
@@ -498,6 +455,28 @@ void cv_ep_sync(struct cv_epitem *it)
 		to_user(it);
 	else if (!want && it->where == CV_ITEM_USER)
 		to_kernel(it);
+}
+
+void cv_ep_give_up(struct cv_epitem *it)
+{
+	struct epoll_event ev = {.events = it->events, .data.u64 = it->data};
+	struct cv_epoll *e = it->e;
+	bool on = it->on;
+
+	if (it->where == CV_ITEM_USER) {
+		to_kernel(it);
+		if (!on)
+			return; /* it is gone */
+	}
+	/* A ONESHOT that has fired keeps our tag until it is armed again, when it gets the program's value anyway. */
+	if (it->kreg && !it->disabled && cv_sys4(SYS_epoll_ctl, e->fd, EPOLL_CTL_MOD, it->kfd, &ev) == -EINVAL) { /* EXCLUSIVE */
+		cv_ep_raw(it, EPOLL_CTL_DEL);
+		cv_sys4(SYS_epoll_ctl, e->fd, EPOLL_CTL_ADD, it->kfd, &ev);
+	}
+	if (it->s)
+		cv_ep_drop(it);
+	else
+		cv_ep_pending_drop(it);
 }
 
 /* A socket's items can only be reached inside wait_lock, their sets' locks come before it: note them, then lock, then look whether they are still the same. */
@@ -586,6 +565,10 @@ void cv_epoll_kick(struct cv_sock *s)
 			continue;
 		if (it[i]->on && !it[i]->disabled && atomic_load_explicit(&s->mode, memory_order_relaxed) != CV_PLAIN)
 			announce(it[i]);
+		if (unlikely(it[i]->dropped) && it[i]->where == CV_ITEM_KERNEL && it[i]->kreg) {
+			it[i]->dropped = false;
+			cv_ep_raw(it[i], EPOLL_CTL_MOD);
+		}
 		cv_unlock(&e[i]->lock);
 	}
 }
@@ -595,8 +578,8 @@ void cv_epoll_sock_closed(struct cv_sock *s)
 	struct cv_epitem *it[CV_EP_SETS];
 	struct cv_epoll *e[CV_EP_SETS];
 	bool last = atomic_load_explicit(&s->refs, memory_order_acquire) <= 0;
-	/* PLAIN: the twin is closed with the last descriptor, and the kernel forgets by itself. */
-	bool plain = atomic_load_explicit(&s->mode, memory_order_relaxed) == CV_PLAIN;
+	/* PLAIN: the kernel forgets by itself when the twin is closed, unless a child holds that too. Else the agent may keep it for a while. */
+	bool plain = atomic_load_explicit(&s->mode, memory_order_relaxed) == CV_PLAIN && !cv_owner_shared(s);
 	unsigned n;
 
 	if (!__atomic_load_n(&s->items, __ATOMIC_ACQUIRE))
@@ -609,14 +592,16 @@ void cv_epoll_sock_closed(struct cv_sock *s)
 			continue;
 		if (last) {
 			if (!plain && t->where == CV_ITEM_KERNEL && t->kreg)
-				raw_ctl(e[i], EPOLL_CTL_DEL, t->kfd, 0, 0); /* the agent may keep the twin for a while */
+				cv_ep_raw(t, EPOLL_CTL_DEL);
 			cv_ep_drop(t);
 		} else if (t->where == CV_ITEM_KERNEL && t->kreg && t->on && cv_fd_get(t->kfd) != (uintptr_t)s) {
 			/* The kernel goes on reporting, but knows it by a number that is gone: rename it, so that it can be moved. */
 			int fd = cv_fd_find((uintptr_t)s, t->kfd);
 
-			if (fd >= 0 && !raw_ctl(e[i], EPOLL_CTL_DEL, t->kfd, 0, 0) && !raw_ctl(e[i], EPOLL_CTL_ADD, fd, t->events, t->data))
+			if (fd >= 0 && !cv_ep_raw(t, EPOLL_CTL_DEL)) {
 				t->kfd = fd;
+				cv_ep_raw(t, EPOLL_CTL_ADD);
+			}
 		}
 		cv_unlock(&e[i]->lock);
 	}
@@ -634,10 +619,7 @@ void cv_epoll_forget(struct cv_sock *s)
 	for (unsigned i = 0; i < n; i++) {
 		if (!lock_item(s, it[i], e[i]))
 			continue;
-		if (it[i]->where == CV_ITEM_USER)
-			to_kernel(it[i]);
-		if (it[i]->s == s)
-			cv_ep_drop(it[i]);
+		cv_ep_give_up(it[i]);
 		cv_unlock(&e[i]->lock);
 	}
 }

@@ -15,30 +15,84 @@
 
 /* ---- the kernel's events --------------------------------------------------------------------------------------------------------- */
 
-/* Take our own out. What is left, in order. */
+static uint32_t careful_bits(struct cv_epitem *it, uint32_t got)
+{
+	uint32_t twin = 0, allowed, bits;
+	bool busy = false;
+
+	bits = cv_ep_bits(it->s, &twin, &busy);
+	/* It is being worked on this moment: the kernel will report again. */
+	if (unlikely(busy) && (it->events & EPOLLET))
+		cv_ep_raw(it, EPOLL_CTL_MOD);
+	allowed = twin | (twin & EPOLLIN ? EPOLLRDNORM | EPOLLRDBAND : 0) | (twin & EPOLLOUT ? EPOLLWRNORM | EPOLLWRBAND : 0);
+	if ((twin & EPOLLIN) && (twin & EPOLLOUT)) /* all of it is on TCP */
+		allowed |= EPOLLERR | EPOLLHUP;
+	return (got & allowed) | (bits & (it->events | EPOLLERR | EPOLLHUP));
+}
+
+/*
+ * What the kernel says of a tracked socket, as the program shall see it; false: nothing. While it is being switched, the twin carries things that are none of the program's
+ * business, and the program's bytes may be elsewhere.
+ */
+static bool translate(struct cv_epoll *e, struct cv_epitem *it, struct epoll_event *ev)
+{
+	uint32_t bits = ev->events;
+
+	if (unlikely(!it || it->e != e || it->where != CV_ITEM_KERNEL || !it->on))
+		return false; /* closed or moved since; what has moved is on the ready list */
+	if (it->s && unlikely(atomic_load_explicit(&it->s->mode, memory_order_acquire) != CV_PLAIN)) {
+		bits = cv_ep_linked(it->s) ? 0 : careful_bits(it, bits);
+		if (!bits) {
+			it->dropped = (it->events & EPOLLET) != 0; /* when the socket changes it is asked again */
+			if (it->events & EPOLLONESHOT) /* not fired, for the program */
+				cv_ep_raw(it, EPOLL_CTL_MOD);
+			return false;
+		}
+	}
+	it->disabled = (it->events & EPOLLONESHOT) != 0;
+	if (it->disabled)
+		cv_ep_unready(it);
+	ev->events = bits;
+	ev->data.u64 = it->data;
+	return true;
+}
+
+/* Take our own out, and give tracked sockets their names. What is left, in order. */
 static int filter(struct cv_epoll *e, struct epoll_event *ev, int n)
 {
 	uint64_t base = atomic_load_explicit(&cv_ep_tag_base, memory_order_relaxed), now = 0;
+	bool locked = false;
 	int kept = 0;
 
 	if (!base)
 		return n;
 	for (int i = 0; i < n; i++) {
 		uint64_t tag = ev[i].data.u64 - base;
+		bool keep = true;
 
-		if (likely(tag >= CV_EP_TAGS || (e->off && !e->inherited && !e->bells && !e->wake_fd))) {
+		if (tag < CV_EP_TAGS) {
+			if (!locked)
+				cv_lock(&e->lock);
+			locked = true;
+			if (likely(tag >= CV_EP_ITEM_TAGS)) {
+				struct cv_epitem *it = cv_ep_item_of((uint32_t)tag);
+
+				/* A set that uses such values itself has no items of ours any more. */
+				keep = translate(e, it, &ev[i]) || (e->off && !e->inherited && (!it || it->e != e));
+			} else {
+				keep = e->off && !e->inherited;
+				now = now ? now : cv_ticks();
+				if (!keep)
+					cv_ep_heat(e, (uint32_t)tag, now);
+			}
+		}
+		if (keep) {
 			if (kept != i)
 				ev[kept] = ev[i];
 			kept++;
-			continue;
 		}
-		if (!now) {
-			now = cv_ticks();
-			cv_lock(&e->lock);
-		}
-		cv_ep_heat(e, (uint32_t)tag, now);
 	}
-	if (now)
+	if (locked)
 		cv_unlock(&e->lock);
 	return kept;
 }
@@ -84,17 +138,17 @@ static int kernel_look(struct cv_epoll *e, int epfd, struct epoll_event *ev, int
 static uint32_t report(struct cv_epitem *it)
 {
 	struct cv_epoll *e = it->e;
-	uint32_t want = it->events | EPOLLERR | EPOLLHUP, bits;
+	uint32_t want = it->events | EPOLLERR | EPOLLHUP, bits, twin = 0;
 	bool busy = false;
 
 	cv_ep_unready(it);
 	if (unlikely(!it->on || it->disabled))
 		return 0;
-	bits = cv_ep_bits(it->s, &busy);
+	bits = cv_ep_bits(it->s, &twin, &busy);
 	if (unlikely((it->events & EPOLLOUT) && (!(bits & EPOLLOUT) || (it->events & EPOLLET)) && it->where == CV_ITEM_USER)) {
 		/* Edge-triggered: the program may fill the ring after this, and the edge that ends that must come. */
 		cv_ep_want_out(it);
-		bits |= cv_ep_bits(it->s, &busy);
+		bits |= cv_ep_bits(it->s, &twin, &busy);
 	}
 	bits &= want;
 	if (unlikely(busy))
@@ -170,18 +224,21 @@ enum ask {
 };
 
 /*
- * Both sides without sleeping. When the kernel is due, links fill half of the room at most (there is one place: every other time none), so that neither side
- * starves the other.
+ * Both sides without sleeping. The kernel is due after a time, and after links have filled all the room; links then get half of it at most (where there is but one
+ * place they take turns), so that neither side starves the other.
  */
 static int look(struct cv_epoll *e, int epfd, struct epoll_event *ev, int max, uint64_t due_us, enum ask ask)
 {
 	uint64_t now = cv_ticks();
-	bool due = now - atomic_load_explicit(&e->kernel_at, memory_order_relaxed) > cv_ep_us(due_us), mixed = false;
+	bool due = e->crowded || now - atomic_load_explicit(&e->kernel_at, memory_order_relaxed) > cv_ep_us(due_us), mixed = false;
 	int room = max, n, k = 0;
 
 	if (unlikely(due))
-		room = max > 1 ? max - max / 2 : (e->turn = !e->turn);
+		room = max > 1 ? max - max / 2 : !(e->turn = !e->turn);
+	else
+		e->turn = false;
 	n = room ? harvest_lock(e, ev, room, now, &mixed) : 0;
+	e->crowded = n == max;
 	if (due ? n < max && (n || !room || ask != ASK_FAIR) : (!n && ask == ASK_MUST) || unlikely(mixed && n < max))
 		k = kernel_look(e, epfd, ev + n, max - n, now);
 	if (unlikely(k < 0))
@@ -195,7 +252,9 @@ static int look(struct cv_epoll *e, int epfd, struct epoll_event *ev, int max, u
 static CV_COLD void leave_armed(struct cv_epoll *e)
 {
 	cv_lock(&e->lock);
-	if (cv_ep_arm(e) || cv_ep_any_ready(e))
+	if (atomic_load_explicit(&e->polled, memory_order_relaxed))
+		cv_ep_show(e);
+	else if (cv_ep_arm(e) || cv_ep_any_ready(e))
 		cv_ep_wake(e);
 	cv_unlock(&e->lock);
 }
@@ -209,11 +268,34 @@ static inline int leave(struct cv_epoll *e, int n)
 
 void cv_epoll_polled(struct cv_epoll *e)
 {
-	if (likely(atomic_load_explicit(&e->polled, memory_order_relaxed)))
-		return;
 	atomic_store_explicit(&e->polled, true, memory_order_seq_cst);
-	if (e->users)
+	if (e->users || e->wake_fd)
 		leave_armed(e);
+}
+
+/* Sets inside this one: what they show must be what they have before the kernel is asked. */
+static CV_COLD void show_inner(struct cv_epoll *e)
+{
+	for (unsigned i = 0; i < CV_ARRAY_LEN(e->inner); i++) {
+		int fd = atomic_load_explicit(&e->inner[i], memory_order_relaxed) - 1;
+		struct cv_epoll *in = fd >= 0 ? cv_fd_epoll(fd) : NULL;
+
+		if (in)
+			cv_epoll_polled(in);
+	}
+}
+
+void cv_epoll_nest(struct cv_epoll *outer, int fd)
+{
+	for (unsigned i = 0; outer && i < CV_ARRAY_LEN(outer->inner); i++) {
+		int zero = 0;
+
+		if (outer->inner[i] == fd + 1 || atomic_compare_exchange_strong(&outer->inner[i], &zero, fd + 1))
+			break;
+	}
+	if (outer)
+		outer->nests = true;
+	cv_epoll_polled(cv_fd_epoll(fd));
 }
 
 /* ---- waiting --------------------------------------------------------------------------------------------------------------------- */
@@ -379,6 +461,8 @@ int cv_ep_wait(struct cv_epoll *e, int epfd, struct epoll_event *ev, int max, in
 		w.deadline = 0;
 	if (unlikely(e->foreign))
 		cv_ep_unforeign(e);
+	if (unlikely(e->nests))
+		show_inner(e);
 	if (!atomic_load_explicit(&e->users, memory_order_relaxed) && !atomic_load_explicit(&e->ready_head, memory_order_relaxed)) {
 		/* Nothing is served here now. It may be before the wait ends: then the wake fd is written. */
 		atomic_fetch_add_explicit(&e->sleepers, 1, memory_order_seq_cst);
@@ -398,6 +482,22 @@ int cv_ep_wait(struct cv_epoll *e, int epfd, struct epoll_event *ev, int max, in
 static inline bool usable(const struct epoll_event *ev, int max)
 {
 	return max > 0 && (size_t)max <= INT_MAX / sizeof(*ev) && (uintptr_t)ev >= 4096;
+}
+
+/* A set that we did not see being made, or a call that must fail. While it slept the set may have become known, with the first of our sockets in it. */
+static int unknown(int epfd, struct epoll_event *ev, int max, int64_t timeout_ns, int n)
+{
+	struct cv_epoll *e = n > 0 ? cv_fd_epoll(epfd) : NULL;
+
+	if (likely(!e))
+		return n;
+	n = filter(e, ev, n);
+	return n ? n : CV_RET(cv_ep_wait(e, epfd, ev, max, timeout_ns, NULL));
+}
+
+static inline int64_t ms_to_ns(int ms)
+{
+	return ms < 0 ? -1 : ms * INT64_C(1000000);
 }
 
 static int created(int fd)
@@ -423,18 +523,18 @@ int epoll_wait(int epfd, struct epoll_event *ev, int max, int timeout)
 {
 	struct cv_epoll *e = cv_fd_epoll(epfd);
 
-	if (!e || !usable(ev, max))
-		return cv_real.epoll_wait(epfd, ev, max, timeout);
-	return CV_RET(cv_ep_wait(e, epfd, ev, max, timeout < 0 ? -1 : timeout * INT64_C(1000000), NULL));
+	if (unlikely(!e || !usable(ev, max)))
+		return unknown(epfd, ev, max, ms_to_ns(timeout), cv_real.epoll_wait(epfd, ev, max, timeout));
+	return CV_RET(cv_ep_wait(e, epfd, ev, max, ms_to_ns(timeout), NULL));
 }
 
 int epoll_pwait(int epfd, struct epoll_event *ev, int max, int timeout, const sigset_t *mask)
 {
 	struct cv_epoll *e = cv_fd_epoll(epfd);
 
-	if (!e || !usable(ev, max))
-		return cv_real.epoll_pwait(epfd, ev, max, timeout, mask);
-	return CV_RET(cv_ep_wait(e, epfd, ev, max, timeout < 0 ? -1 : timeout * INT64_C(1000000), mask));
+	if (unlikely(!e || !usable(ev, max)))
+		return unknown(epfd, ev, max, ms_to_ns(timeout), cv_real.epoll_pwait(epfd, ev, max, timeout, mask));
+	return CV_RET(cv_ep_wait(e, epfd, ev, max, ms_to_ns(timeout), mask));
 }
 
 int epoll_pwait2(int epfd, struct epoll_event *ev, int max, const struct timespec *timeout, const sigset_t *mask)
@@ -442,9 +542,9 @@ int epoll_pwait2(int epfd, struct epoll_event *ev, int max, const struct timespe
 	struct cv_epoll *e = cv_fd_epoll(epfd);
 	int64_t ns = -1;
 
-	if (!e || !usable(ev, max) || (timeout && (timeout->tv_sec < 0 || (unsigned long)timeout->tv_nsec >= 1000000000u)))
-		return cv_real.epoll_pwait2(epfd, ev, max, timeout, mask);
-	if (timeout) /* 2^33 s are as good as never */
-		ns = timeout->tv_sec >= INT64_C(1) << 33 ? -1 : timeout->tv_sec * INT64_C(1000000000) + timeout->tv_nsec;
+	if (timeout && timeout->tv_sec < INT64_C(1) << 33) /* more is as good as never */
+		ns = timeout->tv_sec * INT64_C(1000000000) + timeout->tv_nsec;
+	if (unlikely(!e || !usable(ev, max) || (timeout && (timeout->tv_sec < 0 || (unsigned long)timeout->tv_nsec >= 1000000000u))))
+		return unknown(epfd, ev, max, ns, cv_real.epoll_pwait2(epfd, ev, max, timeout, mask));
 	return CV_RET(cv_ep_wait(e, epfd, ev, max, ns, mask));
 }

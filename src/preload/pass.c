@@ -6,7 +6,7 @@
 
 #define CV_MAKE_HAND(name, ret, params, args)
 #define CV_MAKE_PASS(name, ret, params, args) \
-	ret name params \
+	CV_EARLY ret name params \
 	{ \
 		return cv_real.name args; \
 	}

@@ -49,7 +49,7 @@ static int missing_io_uring_queue_init(void)
 	return -ENOSYS;
 }
 
-static void *real_substitute(size_t at)
+static CV_EARLY void *real_substitute(size_t at)
 {
 	switch (at) {
 	case offsetof(struct cv_real_table, epoll_pwait2):
@@ -68,7 +68,7 @@ static void *real_substitute(size_t at)
 }
 
 /* Two threads may look up the same one: they store the same word. */
-static void real_find(const char *name, size_t at)
+static CV_EARLY void real_find(const char *name, size_t at)
 {
 	void *p = dlsym(RTLD_NEXT, name);
 
@@ -79,13 +79,13 @@ static void real_find(const char *name, size_t at)
 
 /* What cv_real.NAME is until it was looked up. */
 #define CV_SYM(name, ret, params, args, how, when) \
-	static CV_COLD ret first_##name params \
+	static CV_COLD CV_EARLY ret first_##name params \
 	{ \
 		real_find(#name, offsetof(struct cv_real_table, name)); \
 		return cv_real.name args; \
 	}
 #define CV_VAR(name, ret, ta, a, tb, b) \
-	static CV_COLD ret first_##name(ta a, tb b, ...) \
+	static CV_COLD CV_EARLY ret first_##name(ta a, tb b, ...) \
 	{ \
 		va_list ap; \
 		void *word; \

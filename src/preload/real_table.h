@@ -35,6 +35,9 @@
 #error "_FORTIFY_SOURCE turns calls of the wrappers into calls of their _chk forms"
 #endif
 
+/* A sanitizer's own start-up calls some of what we export, before instrumented code can run. */
+#define CV_EARLY __attribute__((no_sanitize_address, no_sanitize_thread, no_sanitize_undefined))
+
 #define CV_SYM(name, ret, params, args, how, when) CV_EXPORT ret name params;
 #define CV_VAR(name, ret, ta, a, tb, b) CV_EXPORT ret name(ta a, tb b, ...);
 #define CV_OWN(name)

@@ -7,6 +7,8 @@
 #include "../base/lock.h"
 #include "wrap.h"
 #include <limits.h>
+#include <string.h>
+#include <ucontext.h>
 
 typedef void (*sig_fn)(int sig, siginfo_t *info, void *ctx);
 
@@ -19,8 +21,45 @@ static struct {
 static struct cv_lock sig_lock; /* with all signals blocked: sigaction() may be called in a handler */
 static _Atomic bool watched;
 
+/* Signals of this thread that were put off; with cv_signals_here and cv_locks_held all the static TLS there is: 16 bytes. */
+static __thread uint32_t put_off[2]; /* halves of a mask, so that alignment costs nothing */
+
+/* The last lock was let go: the kernel delivers what we put off. */
+static CV_COLD void sig_deliver(void)
+{
+	uint64_t mask = (uint64_t)put_off[1] << 32 | put_off[0];
+
+	put_off[0] = put_off[1] = 0;
+	cv_locks_held = 0;
+	atomic_signal_fence(memory_order_seq_cst);
+	cv_sys4(SYS_rt_sigprocmask, SIG_UNBLOCK, &mask, 0, sizeof(mask));
+}
+
+/*
+ * This thread is inside culvert, with a lock that the program's handler may want. Queue the signal again, blocked in the context that we return to, until
+ * the lock is let go.
+ */
+static CV_COLD void sig_put_off(int sig, siginfo_t *info, ucontext_t *uc)
+{
+	uint64_t bit = 1ull << (sig - 1), mask;
+
+	memcpy(&mask, &uc->uc_sigmask, sizeof(mask));
+	mask |= bit;
+	memcpy(&uc->uc_sigmask, &mask, sizeof(mask));
+	put_off[0] |= (uint32_t)bit;
+	put_off[1] |= (uint32_t)(bit >> 32);
+	cv_locks_held |= CV_LOCKS_DEFERRED;
+	/* Blocked while its handler runs, this one; unless SA_NODEFER: then the context's mask comes a little late, and it is put off once more. */
+	cv_sys4(SYS_rt_tgsigqueueinfo, cv_sys0(SYS_getpid), cv_sys0(SYS_gettid), sig, info);
+}
+
 static void sig_enter(int sig, siginfo_t *info, void *ctx)
 {
+	if (unlikely(cv_locks_held)) {
+		sig_put_off(sig, info, ctx);
+		return;
+	}
+
 	sig_fn fn = (sig_fn)atomic_load_explicit(&user[sig].fn, memory_order_acquire);
 	uint32_t seen = cv_signals_here, low = (seen + 1) & 0xffff, high = seen >> 16;
 
@@ -115,6 +154,7 @@ void cv_signals_watch(void)
 			sig_cover(sig, &sa);
 			cv_real.sigaction(sig, &sa, NULL);
 		}
+		cv_locks_deferred = sig_deliver;
 		atomic_store_explicit(&watched, true, memory_order_release);
 	}
 	cv_unlock(&sig_lock);

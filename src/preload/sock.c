@@ -262,11 +262,13 @@ uint32_t cv_sock_poll(struct cv_sock *s, uint32_t *twin)
 		shut = EPOLLIN | EPOLLRDHUP;
 	if (likely(atomic_load_explicit(&s->mode, memory_order_relaxed) == CV_LINKED && !st->rx_slow && !st->tx_slow &&
 		   !atomic_load_explicit(&st->rx.w->end, memory_order_acquire))) {
-		*twin = 0;
+		*twin = EPOLLPRI; /* urgent data never travels on a link */
 		return (atomic_load_explicit(&st->rx.w->tail, memory_order_acquire) != st->rx.head ? EPOLLIN : 0) |
 		       (ring_has_room(&st->tx) ? EPOLLOUT : 0) | shut;
 	}
-	return cv_stream_poll(st, twin) | shut;
+	shut |= cv_stream_poll(st, twin);
+	*twin |= EPOLLPRI;
+	return shut;
 }
 
 /* ---- time-outs of blocking calls ----------------------------------------------------------------------------------------------- */
@@ -334,28 +336,47 @@ static void arrange_reset(int fd)
 	cv_sys5(SYS_setsockopt, fd, SOL_SOCKET, SO_LINGER, &lg, sizeof(lg));
 }
 
+/* The application is done with it: tell the peer, over the link. tx and rx held. True when something is left to do for the agent. */
+static bool end_stream(struct cv_sock *s, int fd)
+{
+	bool raw = s->st.tx_state == CV_RAW && s->st.rx_state == CV_RAW && !cv_stream_busy(&s->st);
+	bool reset = false, linger;
+
+	if (raw)
+		return false;
+	linger = cv_stream_close(&s->st, fd >= 0 && linger_zero(fd), &reset) != 0;
+	if (reset && fd >= 0)
+		arrange_reset(fd);
+	return linger;
+}
+
+void cv_sock_end(struct cv_sock *s)
+{
+	cv_lock(&s->tx);
+	cv_lock(&s->rx);
+	if (s->used && !s->closing) {
+		unwatch(s);
+		s->closing = true;
+		end_stream(s, s->fd);
+	}
+	cv_unlock(&s->rx);
+	cv_unlock(&s->tx);
+}
+
 /* The last descriptor goes; tx and rx held, and let go here. */
 static int close_last(struct cv_sock *s, int fd, bool really)
 {
-	bool raw = s->st.tx_state == CV_RAW && s->st.rx_state == CV_RAW && !cv_stream_busy(&s->st);
-	bool reset = false, linger = false;
+	bool linger;
 	int ret;
 
 	unwatch(s);
-	if (!raw) {
-		linger = cv_stream_close(&s->st, really && linger_zero(fd), &reset) != 0;
-		if (reset && really)
-			arrange_reset(fd);
-	}
+	linger = end_stream(s, really ? fd : -1);
 	s->closing = true;
 	atomic_store_explicit(&s->mode, CV_CAREFUL, memory_order_release);
-	if (linger && really) {
-		int own = cv_fd_high((int)cv_sys3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 3));
-
-		s->fd = s->twin.fd = own;
-	} else {
+	if (linger && really)
+		s->fd = s->twin.fd = cv_fd_high((int)cv_sys3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 3));
+	else
 		s->fd = s->twin.fd = -1;
-	}
 	ret = really ? (int)cv_sys1(SYS_close, fd) : 0;
 	cv_upgrade_ended(s);
 	return ret;

@@ -223,16 +223,19 @@ void cv_sock_fork_child(void)
 
 /* ---- exit ----------------------------------------------------------------------------------------------------------------------- */
 
+/* What close() would have told the peer; the kernel closes the twin. */
 static void exit_sock(struct cv_sock *s, void *arg)
 {
 	uint64_t until = *(uint64_t *)arg;
 
 	if (s->foreign || s->mode == CV_PLAIN)
 		return;
-	if (cv_owner_shared(s) && !s->closing && s->fd >= 0) {
+	if (cv_owner_shared(s) && !s->closing && s->fd >= 0) { /* children may go on with it */
 		cv_sock_fall_back(s, CV_LEAVE_HANDOVER, CV_REASON_FORK, true);
 		return;
 	}
+	if (!s->closing)
+		cv_sock_end(s);
 	/* What is in a ring stays readable for the peer; what is staged or under way to the twin needs us a little longer. */
 	while (cv_stream_busy(&s->st) && s->used && cv_now_ns() < until) {
 		struct timespec ts = {.tv_nsec = 1000000};

@@ -47,8 +47,8 @@
 	X(epoll_pwait2, epoll_pwait2(FD(a), P(b), (int)c, P(d), P(e))) \
 	X(ppoll, sys_ppoll(P(a), (nfds_t)b, P(c), P(d))) \
 	X(pselect6, sys_pselect((int)a, P(b), P(c), P(d), P(e), P(f))) \
-	X(execve, execve(P(a), P(b), P(c))) \
-	X(execveat, execveat((int)a, P(b), P(c), P(d), (int)e)) \
+	X(execve, (cv_proc_before_exec(), cv_real.execve(P(a), P(b), P(c)))) \
+	X(execveat, (cv_proc_before_exec(), cv_real.execveat((int)a, P(b), P(c), P(d), (int)e))) \
 	X(exit_group, (_exit((int)a), 0)) \
 	X(clone, sys_clone(SYS_clone, a, b, c, d, e)) \
 	X(clone3, sys_clone3(P(a), b)) \

@@ -163,7 +163,8 @@ void cv_upgrade_rest(struct cv_sock *s, enum cv_reason why)
 	cv_row_reason(s->row, why);
 	atomic_store_explicit(&s->row->state, CV_ROW_TCP, memory_order_relaxed);
 	s->tries = 0;
-	s->next_calls = s->calls + (ROUND_CALLS << s->rounds);
+	/* The peer may never come; a switch that met unread bytes or a race may well succeed a moment later. */
+	s->next_calls = s->calls + (why == CV_REASON_PEER_ABSENT ? ROUND_CALLS : ROUND_CALLS / 64) * (1u << s->rounds);
 	s->next_bytes = s->bytes + (64ull << 20);
 	s->wait_until = 0;
 	atomic_store_explicit(&s->mode, CV_PLAIN, memory_order_seq_cst);
@@ -281,6 +282,7 @@ static void consider(struct cv_sock *s)
 		cv_sock_exclude(s, why);
 		return;
 	}
+	cv_signals_watch(); /* from here on calls hold locks that a handler may want */
 	cv_count(CV_CTR_TRIED, 1);
 	atomic_store_explicit(&s->row->state, CV_ROW_SWITCHING, memory_order_relaxed);
 	atomic_store_explicit(&s->row->reason, CV_REASON_CONNECTING, memory_order_relaxed);
@@ -307,7 +309,6 @@ static void attached(struct cv_sock *s, struct cv_link *l)
 	s->link = l;
 	s->link_ops = l->ops;
 	cv_engine_attach(s);
-	cv_signals_watch();
 	cv_owner_listen();
 	if (!cv_owner_linked(s))
 		s->stay_out = true;
@@ -329,6 +330,13 @@ static void dialled(void *arg, struct cv_link *l, enum cv_reason why)
 	cv_lock(&s->tx);
 	cv_lock(&s->rx);
 	if (s->seek != CV_SEEK_FIND || s->closing || s->role != CV_ROLE_SERVER) {
+		cv_unlock(&s->rx);
+		cv_unlock(&s->tx);
+		return;
+	}
+	if (!cv_owner_claim(s)) { /* forked meanwhile, and the other process was first */
+		seek_end(s);
+		cv_upgrade_rest(s, CV_REASON_FORK);
 		cv_unlock(&s->rx);
 		cv_unlock(&s->tx);
 		return;
@@ -357,8 +365,13 @@ static struct cv_stream *offered(struct cv_link *l, const struct cv_tuple *t, en
 		return NULL;
 	cv_lock(&s->tx);
 	cv_lock(&s->rx);
-	if (!s->closing && !s->stay_out && (s->seek == CV_SEEK_FIND || s->seek == CV_SEEK_QUIET))
-		return &s->st;
+	if (!s->closing && !s->stay_out && (s->seek == CV_SEEK_FIND || s->seek == CV_SEEK_QUIET)) {
+		if (cv_owner_claim(s))
+			return &s->st;
+		*nak = CV_REASON_FORK;
+		seek_end(s);
+		cv_upgrade_rest(s, CV_REASON_FORK);
+	}
 	cv_unlock(&s->rx);
 	cv_unlock(&s->tx);
 	return NULL;

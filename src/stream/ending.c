@@ -7,7 +7,7 @@ void cv_engine_drop_tx(struct cv_stream *s)
 {
 	cv_spill_free(&s->stage, s->ops);
 	cv_spill_free(&s->e.back, s->ops);
-	cv_spill_free(&s->e.give, s->ops);
+	s->e.give_off = s->e.give.len;
 	s->e.out_len = s->e.out_off = 0;
 	s->e.tx_wait = false;
 	if (s->tx_state != CV_RAW)
@@ -29,6 +29,10 @@ static void end(struct cv_stream *s, int err)
 		s->e.rst_seen = true;
 	}
 	cv_engine_drop_tx(s);
+	if (!s->e.resume_seen && s->e.give.len && !CV_FAULT_IF(36)) { /* nobody sends it back */
+		s->spill = s->e.give;
+		s->e.give = (struct cv_spill){0};
+	}
 	if (s->e.proven && s->rx_state != CV_RAW)
 		s->e.rx_lim = cv_ring_readable(&s->rx) < 0 ? s->rx.head : s->rx.tail;
 	if (s->rx_state == CV_FROZEN || s->rx_state == CV_RING)
@@ -64,7 +68,8 @@ static bool credit_due(struct cv_stream *s)
 static int ring_ended(struct cv_stream *s, int err)
 {
 	uint32_t flags = atomic_load_explicit(&s->rx.w->end, memory_order_acquire);
-	bool all = atomic_load_explicit(&s->rx.w->whole, memory_order_acquire) == CV_WHOLE_YES || CV_FAULT_IF(31);
+	uint32_t whole = atomic_load_explicit(&s->rx.w->whole, memory_order_acquire);
+	bool all = whole == CV_WHOLE_YES || (whole == CV_WHOLE_TWIN && !err) || CV_FAULT_IF(31);
 
 	if (flags & CV_END_RST) {
 		end(s, ECONNRESET);
@@ -72,7 +77,7 @@ static int ring_ended(struct cv_stream *s, int err)
 		end(s, 0);
 	} else if (s->ops->flushed && !s->e.link_dead) {
 		return 0; /* bytes may be on their way; the link's end or the deadline decides */
-	} else if (err && err != ECONNRESET && err != EPIPE) {
+	} else if (err && err != ECONNRESET) {
 		end(s, err);
 	} else if (s->ops->flushed && !CV_FAULT_IF(32)) {
 		end(s, ECONNRESET);
@@ -98,7 +103,7 @@ static int fence_ended(struct cv_stream *s, int err)
 		end(s, ECONNRESET);
 		return 1;
 	}
-	if (atomic_load_explicit(&s->rx.w->whole, memory_order_acquire) == CV_WHOLE_HELD && !CV_FAULT_IF(31)) {
+	if (cv_engine_held(s)) {
 		end(s, ECONNRESET);
 		return 1;
 	}
@@ -116,7 +121,7 @@ int cv_engine_twin_end(struct cv_stream *s, int err)
 	int r = 0;
 
 	s->e.twin_ended = true;
-	s->e.twin_err = err ? err : s->e.twin_err;
+	s->e.twin_err = err && err != EPIPE ? err : s->e.twin_err;
 	err = s->e.twin_err;
 	switch (s->e.rx_wait) {
 	case CV_WAIT_FENCE:
@@ -276,7 +281,7 @@ int cv_stream_close(struct cv_stream *s, bool abort, bool *reset)
 		s->closed = true;
 		*reset = true;
 		if (s->e.fence_done && s->tx_state != CV_RAW)
-			publish_end(s, CV_END_RST | CV_END_CLOSED);
+			publish_end(s, CV_FAULT_IF(34) ? CV_END_FIN | CV_END_CLOSED : CV_END_RST | CV_END_CLOSED);
 		else if (s->phase == CV_PH_SWITCHING && !s->e.fence_begun)
 			cv_engine_msg(s, CV_MSG_CANCEL, CV_REASON_CLOSED, 0, 0, NULL);
 		cv_engine_close_now(s);
@@ -284,8 +289,8 @@ int cv_stream_close(struct cv_stream *s, bool abort, bool *reset)
 	}
 	s->closed = true;
 	if (s->phase == CV_PH_LINKED && s->tx_state == CV_RING)
-		publish_end(s, CV_FAULT_IF(34) ? CV_END_CLOSED : CV_END_FIN | CV_END_CLOSED);
-	else if (s->phase == CV_PH_SWITCHING && s->e.fence_begun)
+		publish_end(s, CV_END_FIN | CV_END_CLOSED);
+	else if (s->phase == CV_PH_SWITCHING && s->e.fence_begun && !CV_FAULT_IF(43))
 		cv_engine_leave(s, CV_REASON_CLOSED);
 	else if (s->phase == CV_PH_SWITCHING)
 		cv_engine_cancel(s, CV_REASON_CLOSED);

@@ -32,10 +32,12 @@ void cv_engine_leave(struct cv_stream *s, enum cv_reason why)
 			return;
 		}
 		c = s->rx.head + (uint64_t)there;
-		s->e.rx_lim = c;
+		s->e.rx_lim = CV_FAULT_IF(40) ? UINT64_MAX : c;
 		if (CV_FAULT_IF(20) && there)
 			c--;
-		if (s->handover && !CV_FAULT_IF(21)) {
+		if (CV_FAULT_IF(21) && s->handover) {
+			cv_spill_free(&s->spill, s->ops);
+		} else if (s->handover) {
 			s->e.give = s->spill;
 			s->spill = (struct cv_spill){0};
 		}
@@ -67,6 +69,11 @@ void cv_stream_leave(struct cv_stream *s, enum cv_leave how, enum cv_reason why)
 	s->handover |= how == CV_LEAVE_HANDOVER;
 	switch (s->phase) {
 	case CV_PH_OPENING:
+		s->leave_why = (uint8_t)why;
+		if (s->e.twin_ended) { /* recv holds an EOF back, which the answer will explain */
+			s->leave_asked = true;
+			return;
+		}
 		s->handover = false;
 		cv_engine_cancel(s, why);
 		return;
@@ -106,7 +113,7 @@ void cv_stream_link_down(struct cv_stream *s, enum cv_reason why)
 		s->ops->changed(s);
 		return;
 	case CV_PH_SWITCHING:
-		if (s->e.fence_begun)
+		if (s->e.fence_begun && !CV_FAULT_IF(44))
 			cv_engine_leave(s, why);
 		else
 			cv_engine_cancel(s, why);
@@ -125,14 +132,24 @@ void cv_stream_link_down(struct cv_stream *s, enum cv_reason why)
 
 /* ---- reading records ----------------------------------------------------------------------------------------------------------- */
 
+/* An error that the twin gave us while we wrote is the application's after all. */
+static void own_error(struct cv_stream *s)
+{
+	if (!s->e.twin_err || s->e.rst_seen)
+		return;
+	atomic_store_explicit(&s->err, s->e.twin_err, memory_order_relaxed);
+	s->e.rst_seen = true;
+}
+
 /* The raw bytes of the application follow on the twin, `owed` of them for certain. */
 void cv_engine_rx_raw(struct cv_stream *s, uint64_t owed)
 {
 	s->e.rx_wait = CV_WAIT_DONE;
 	s->e.partial = false;
+	own_error(s);
 	s->e.owed = owed;
-	if (s->rx_state == CV_FROZEN)
-		cv_engine_set_rx(s, s->spill.len || (owed && !s->handover) ? CV_DRAINING : CV_RAW);
+	if (s->rx_state == CV_FROZEN || (s->rx_state == CV_RAW && cv_engine_unsettled(s)))
+		cv_engine_set_rx(s, s->spill.len || (owed && !s->handover) || cv_engine_unsettled(s) ? CV_DRAINING : CV_RAW);
 	cv_engine_rx_settle(s);
 	s->ops->changed(s);
 }
@@ -148,7 +165,7 @@ void cv_engine_rx_settle(struct cv_stream *s)
 		/* The end of the ring lies in memory that never came here. */
 		atomic_store_explicit(&s->err, ECONNRESET, memory_order_relaxed);
 	}
-	if (s->e.rx_wait == CV_WAIT_DONE && s->e.owed && !s->handover)
+	if (s->e.rx_wait == CV_WAIT_DONE && ((s->e.owed && !s->handover) || cv_engine_unsettled(s)))
 		return;
 	if (s->e.rx_wait == CV_WAIT_END || (s->e.rx_fin && !s->e.owed))
 		s->rx_eof = true;
@@ -181,7 +198,7 @@ static int take_resume(struct cv_stream *s, const struct cv_rec *r)
 
 	if (r->payload && (!s->e.fence_begun || r->payload > CV_PAYLOAD_MAX || r->payload > s->e.tx_n))
 		return -EPROTO;
-	if (r->a > s->tx.tail || (s->tx.tail && r->a < s->tx.head && !CV_FAULT_IF(25)))
+	if (r->a > s->tx.tail || (s->tx.tail && r->a < s->tx.head))
 		return -EPROTO;
 	if (!s->e.resumed) {
 		if (s->phase == CV_PH_LINKED || (s->phase == CV_PH_SWITCHING && s->e.fence_begun))
@@ -199,11 +216,13 @@ static int take_resume(struct cv_stream *s, const struct cv_rec *r)
 	if (r->b < c)
 		return -EPROTO;
 	s->e.resume_seen = true;
-	s->e.resend = CV_FAULT_IF(26) ? s->tx.tail : r->a;
+	s->e.resend = CV_FAULT_IF(26) ? s->tx.tail : CV_FAULT_IF(25) ? s->tx.head : r->a;
 	s->e.rx_fin = (r->flags & CV_RESUME_FIN) != 0;
-	s->e.owed = r->b - c;
+	s->e.owed = r->b - c + s->e.give.len;
 	s->e.payload_left = r->payload;
 	s->e.rx_wait = r->payload ? CV_WAIT_PAYLOAD : CV_WAIT_DONE;
+	if (!r->payload)
+		own_error(s);
 	cv_engine_rx_settle(s);
 	s->ops->changed(s);
 	return 0;
@@ -232,8 +251,12 @@ static int record(struct cv_stream *s)
 		err = -EPROTO;
 	else
 		err = rec.type == CV_REC_RESUME ? take_resume(s, &rec) : 0;
-	if (err)
+	if (err && s->closed) { /* it has seen END_CLOSED and gone on raw: data for a closed socket */
+		s->reset_twin = true;
+		cv_engine_close_now(s);
+	} else if (err) {
 		cv_engine_fail(s, CV_REASON_PROTOCOL);
+	}
 	return 1;
 }
 
@@ -257,6 +280,7 @@ static int payload(struct cv_stream *s)
 	s->e.payload_left -= (uint64_t)n;
 	if (!s->e.payload_left) {
 		s->e.rx_wait = CV_WAIT_DONE;
+		own_error(s);
 		cv_engine_rx_settle(s);
 		s->ops->changed(s);
 	}
@@ -274,7 +298,11 @@ int cv_engine_rx_records(struct cv_stream *s)
 
 void cv_engine_twin_broken(struct cv_stream *s, int err)
 {
-	if (err != -EPIPE && !s->e.rst_seen) {
+	bool rx_open = s->e.rx_wait >= CV_WAIT_UPTO && s->e.rx_wait <= CV_WAIT_PAYLOAD;
+
+	if (rx_open) { /* a RST may be the answer to our records: what is left to read tells how the peer ended */
+		s->e.twin_err = err == -EPIPE ? 0 : -err; /* EPIPE: its FIN came before the RST, and reading ends by that */
+	} else if (err != -EPIPE && !s->e.rst_seen) {
 		atomic_store_explicit(&s->err, -err, memory_order_relaxed);
 		s->e.rst_seen = true;
 	}
@@ -345,6 +373,18 @@ static int send_records(struct cv_stream *s)
 	return r;
 }
 
+static int send_give(struct cv_stream *s)
+{
+	size_t n;
+	int r = 1;
+
+	while (r > 0 && s->e.give_off < s->e.give.len) {
+		r = send_some(s, cv_spill_front(&s->e.give) + s->e.give_off, s->e.give.len - s->e.give_off, &n);
+		s->e.give_off += n;
+	}
+	return r;
+}
+
 /* DRAINING: records, our payload; after the peer's RESUME its payload, our ring from its C on, the stage; then RAW. 1: RAW is reached (or the twin broke). */
 int cv_engine_drain(struct cv_stream *s)
 {
@@ -354,7 +394,7 @@ int cv_engine_drain(struct cv_stream *s)
 		return 0;
 	r = send_records(s);
 	if (r > 0)
-		r = send_queue(s, &s->e.give);
+		r = send_give(s);
 	if (r <= 0)
 		return r < 0;
 	if (s->e.tx_wait && !CV_FAULT_IF(27) && s->e.rx_wait != CV_WAIT_DONE && s->e.rx_wait != CV_WAIT_END)
@@ -369,6 +409,8 @@ int cv_engine_drain(struct cv_stream *s)
 			return r < 0;
 	}
 	r = CV_FAULT_IF(30) ? 1 : send_queue(s, &s->e.back);
+	if (CV_FAULT_IF(39))
+		cv_spill_free(&s->stage, s->ops);
 	if (r > 0)
 		r = send_ring(s);
 	if (r > 0)
@@ -377,7 +419,7 @@ int cv_engine_drain(struct cv_stream *s)
 		return r < 0;
 	if (s->e.was_ring)
 		s->returns++;
-	cv_engine_whole(s, true);
+	cv_engine_whole(s, CV_WHOLE_TWIN);
 	cv_engine_set_tx(s, CV_RAW);
 	if (s->tx_shut && !s->twin_shut) {
 		s->twin_shut = true;
@@ -403,6 +445,7 @@ int cv_stream_advance(struct cv_stream *s)
 		more |= cv_engine_both_ended(s) > 0;
 		more |= cv_engine_drain(s) > 0;
 		more |= cv_engine_close_step(s) > 0;
+		cv_engine_rx_settle(s);
 		cv_engine_phase(s);
 	} while (more);
 	cv_engine_slow(s);
@@ -417,10 +460,10 @@ uint32_t cv_stream_needs(const struct cv_stream *s)
 		need |= EPOLLIN;
 	if (s->closed && !s->done && (s->e.rx_wait == CV_WAIT_RAW || s->e.rx_wait == CV_WAIT_DONE))
 		need |= EPOLLIN;
-	if (s->e.out_off < s->e.out_len)
+	if (s->e.out_off < s->e.out_len && !CV_FAULT_IF(42))
 		need |= EPOLLOUT;
 	if (s->tx_state == CV_DRAINING &&
-	    (s->e.give.len || !s->e.tx_wait || s->e.rx_wait == CV_WAIT_DONE || s->e.rx_wait == CV_WAIT_END))
+	    (s->e.give_off < s->e.give.len || !s->e.tx_wait || s->e.rx_wait == CV_WAIT_DONE || s->e.rx_wait == CV_WAIT_END))
 		need |= EPOLLOUT;
 	return need;
 }
@@ -439,7 +482,7 @@ bool cv_stream_busy(const struct cv_stream *s)
 		return true;
 	if (s->phase == CV_PH_LINKED)
 		return false;
-	if (s->tx_state == CV_DRAINING && (s->e.out_off < s->e.out_len || s->e.give.len || (s->e.tx_wait && !wait_done)))
+	if (s->tx_state == CV_DRAINING && (s->e.out_off < s->e.out_len || s->e.give_off < s->e.give.len || (s->e.tx_wait && !wait_done)))
 		return true;
 	if (s->e.rx_wait == CV_WAIT_PAYLOAD)
 		return true;

@@ -14,7 +14,7 @@ int64_t cv_ring_space(struct cv_ring *g, uint64_t want)
 		return (int64_t)room;
 	/* Acquire: the reader has copied out what it gives back. Partner: the link's credit (release). */
 	head = atomic_load_explicit(&g->r->head, memory_order_acquire);
-	if (unlikely(!CV_FAULT_IF(1) && (head < g->head || head > g->tail)))
+	if (unlikely(head < g->head || head > g->tail))
 		return -EPROTO;
 	g->head = head;
 	while (g->first + 1 < g->gens && g->gen[g->first + 1].start <= head)
@@ -170,7 +170,7 @@ int64_t cv_ring_get_at(struct cv_ring *g, const struct iovec *iov, int iovcnt, u
 	if (peek)
 		return (int64_t)done;
 	g->head += done;
-	while (g->first + 1 < g->gens && g->gen[g->first + 1].start <= g->head)
+	while (g->first + 1 < g->gens && g->gen[g->first + 1].start + (CV_FAULT_IF(1) ? 1 : 0) <= g->head)
 		g->first++;
 	return (int64_t)done;
 }

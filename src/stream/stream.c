@@ -16,7 +16,7 @@ static const uint8_t tx_next[] = {
 	[CV_DRAINING] = B(CV_RAW),
 };
 static const uint8_t rx_next[] = {
-	[CV_RAW] = B(CV_FROZEN),
+	[CV_RAW] = B(CV_FROZEN) | B(CV_DRAINING), /* DRAINING: called off here, while the peer may be FROZEN */
 	[CV_FROZEN] = B(CV_RAW) | B(CV_RING) | B(CV_DRAINING),
 	[CV_RING] = B(CV_RAW) | B(CV_DRAINING), /* RAW: closed here */
 	[CV_DRAINING] = B(CV_RAW),
@@ -124,14 +124,31 @@ static ssize_t faulty(struct cv_stream *s)
 /* ---- send ---------------------------------------------------------------------------------------------------------------------- */
 
 /* What the peer may conclude should we die now: see struct cv_ring_w. Release: after the bytes that it vouches for. */
-void cv_engine_whole(struct cv_stream *s, bool whole)
+void cv_engine_whole(struct cv_stream *s, uint32_t whole)
 {
-	atomic_store_explicit(&s->tx.w->whole, whole || CV_FAULT_IF(6) ? CV_WHOLE_YES : CV_WHOLE_HELD, memory_order_release);
+	atomic_store_explicit(&s->tx.w->whole, CV_FAULT_IF(6) ? CV_WHOLE_YES : whole, memory_order_release);
 }
 
 #ifndef CV_RING_MIN
 #define CV_RING_MIN 4096u /* no generation is smaller */
 #endif
+
+/* An EOF of the twin now would mean that the peer died with bytes that it had accepted. */
+bool cv_engine_held(const struct cv_stream *s)
+{
+	return !s->ops->flushed && atomic_load_explicit(&s->rx.w->whole, memory_order_acquire) == CV_WHOLE_HELD && !CV_FAULT_IF(31);
+}
+
+/* After an upgrade was called off: can the peer still be FROZEN, or be sending what it held? Until it cannot, an EOF is to be judged by cv_engine_held(). */
+bool cv_engine_unsettled(const struct cv_stream *s)
+{
+	uint32_t whole;
+
+	if (s->ops->flushed || s->handover || s->e.proven)
+		return false;
+	whole = atomic_load_explicit(&s->rx.w->whole, memory_order_acquire);
+	return whole == CV_WHOLE_RAW ? !s->e.cancel_seen && !s->e.link_dead : whole != CV_WHOLE_TWIN;
+}
 
 static uint64_t pow2(uint64_t n)
 {
@@ -213,7 +230,7 @@ static ssize_t stage_send(struct cv_stream *s, const struct iovec *iov, int iovc
 
 	if (!n)
 		return -EAGAIN;
-	cv_engine_whole(s, false);
+	cv_engine_whole(s, CV_WHOLE_HELD);
 	if (cv_spill_put(&s->stage, s->ops, iov, iovcnt, 0, n))
 		return -EAGAIN;
 	return (ssize_t)n;
@@ -351,16 +368,15 @@ static ssize_t owed_recv(struct cv_stream *s, const struct iovec *iov, int iovcn
 
 	if (n > 0 && !peek) {
 		s->e.owed -= cv_min_u64(s->e.owed, (uint64_t)n);
-	} else if (n == 0 && s->e.owed && !CV_FAULT_IF(11)) {
+	} else if (n == 0 && ((s->e.owed && !CV_FAULT_IF(11)) || cv_engine_held(s))) {
 		n = -ECONNRESET;
 	}
 	if (n <= 0 && n != -EAGAIN && n != -EINTR) {
 		s->e.owed = 0;
-		s->e.rx_wait = n ? CV_WAIT_END : s->e.rx_wait;
-		if (n) { /* told once, whoever saw it first */
-			n = s->e.rst_seen ? -cv_stream_error(s, true) : n;
-			s->e.rst_seen = true;
-		}
+		s->e.rx_wait = CV_WAIT_END;
+		if (!n || s->e.rst_seen) /* told once, whoever saw it first */
+			n = -cv_stream_error(s, true);
+		s->e.rst_seen |= n != 0;
 	}
 	return n;
 }
@@ -378,7 +394,7 @@ static ssize_t ring_end(struct cv_stream *s, bool *again)
 	if (n < 0)
 		return faulty(s);
 	*again = n > 0;
-	if (n > 0 || s->rx.tail != s->rx.head)
+	if (n > 0 || (s->rx.tail != s->rx.head && !CV_FAULT_IF(37)))
 		return -EAGAIN;
 	if (end & (CV_END_CLOSED | CV_END_RST)) {
 		atomic_store_explicit(&s->ended, end, memory_order_relaxed);
@@ -431,7 +447,7 @@ static ssize_t raw_recv(struct cv_stream *s, const struct iovec *iov, int iovcnt
 {
 	ssize_t n;
 
-	if (s->phase == CV_PH_IDLE || !total)
+	if ((s->phase != CV_PH_OPENING && s->phase != CV_PH_SWITCHING) || !total)
 		return CV_USE_TWIN;
 	n = twin_recv(s, iov, iovcnt, 0, total, peek);
 	if (n < 0 && n != -EAGAIN && n != -EINTR)
@@ -439,14 +455,11 @@ static ssize_t raw_recv(struct cv_stream *s, const struct iovec *iov, int iovcnt
 	if (n != 0 || CV_FAULT_IF(35))
 		return n;
 	if (!s->ops->flushed) {
-		if (atomic_load_explicit(&s->rx.w->whole, memory_order_acquire) != CV_WHOLE_HELD || s->e.rst_seen)
+		if (!cv_engine_held(s) || s->e.rst_seen)
 			return 0;
-		s->rx_eof = true;
-		s->reset_twin = true;
+		s->rx_eof = s->reset_twin = s->e.rst_seen = true;
 		return -ECONNRESET;
 	}
-	if (s->phase == CV_PH_LEAVING)
-		return 0;
 	s->e.twin_ended = true;
 	s->ops->changed(s);
 	return -EAGAIN;
@@ -521,9 +534,9 @@ static uint32_t poll_rx(struct cv_stream *s, uint32_t *twin, bool *ended)
 		end = atomic_load_explicit(&s->rx.w->end, memory_order_acquire);
 	if (end & (CV_END_FIN | CV_END_RST)) { /* RDHUP as the kernel: when the FIN has come, not when it is reached */
 		*ended = true;
-		bits |= EPOLLRDHUP;
+		bits |= CV_FAULT_IF(41) ? 0 : EPOLLRDHUP;
 		if (!(end & CV_END_RST) || !bits)
-			bits |= atomic_load_explicit(&s->rx.w->tail, memory_order_acquire) == s->rx.head ? EPOLLIN : 0;
+			bits |= atomic_load_explicit(&s->rx.w->tail, memory_order_acquire) == s->rx.head && !CV_FAULT_IF(41) ? EPOLLIN : 0;
 		if (end & CV_END_RST)
 			bits |= EPOLLIN | EPOLLHUP | (s->e.rst_seen ? 0 : EPOLLERR);
 	}

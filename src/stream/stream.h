@@ -108,7 +108,8 @@ struct cv_stream {
 		uint8_t in[sizeof(struct cv_rec)]; /* a record as it comes */
 		uint8_t in_len;
 		struct cv_spill back; /* the peer's payload: what it had not consumed and we send again first */
-		struct cv_spill give; /* our payload */
+		struct cv_spill give; /* our payload; kept until the peer has answered: should it end instead, we are the ones to read it */
+		size_t give_off;      /* how much of it is on the twin */
 	} e;
 };
 

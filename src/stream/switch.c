@@ -40,7 +40,7 @@ static void freeze(struct cv_stream *s)
 		cv_engine_cancel(s, CV_REASON_CALL);
 		return;
 	}
-	cv_engine_whole(s, true);
+	cv_engine_whole(s, CV_WHOLE_YES);
 	cv_engine_set_tx(s, CV_FROZEN);
 	cv_engine_msg(s, CV_MSG_SWITCH, CV_FAULT_IF(13) ? s->e.tx_n + 1 : s->e.tx_n, 0, 0, NULL);
 }
@@ -86,11 +86,6 @@ int cv_stream_accept(struct cv_stream *s, const struct cv_msg *open, const uint8
 void cv_engine_cancel(struct cv_stream *s, enum cv_reason why)
 {
 	s->reason = (uint8_t)why;
-	if (s->e.twin_ended && s->e.rx_wait == CV_WAIT_RAW && !s->e.cancel_seen) { /* recv holds an EOF back; nobody will explain it now */
-		s->e.link_dead = true;
-		cv_engine_twin_end(s, 0);
-		return;
-	}
 	if (s->phase == CV_PH_OPENING) {
 		s->phase = CV_PH_IDLE;
 		cv_engine_msg(s, CV_MSG_CANCEL, why, 0, 0, NULL);
@@ -101,9 +96,13 @@ void cv_engine_cancel(struct cv_stream *s, enum cv_reason why)
 	s->e.cancelled = true;
 	s->e.out_len = s->e.out_off = 0;
 	s->e.by_twin = s->e.link_dead;
+	if (s->tx_state == CV_FROZEN && !s->stage.len) /* before the peer hears of it and looks */
+		cv_engine_whole(s, CV_WHOLE_TWIN);
 	if (!CV_FAULT_IF(14))
 		cv_engine_msg(s, CV_MSG_CANCEL, why, s->stage.len, 0, NULL);
 	if (s->e.rx_wait == CV_WAIT_UPTO && !s->e.link_dead) {
+		cv_engine_rx_raw(s, 0);
+	} else if (s->e.rx_wait == CV_WAIT_RAW) { /* it may be FROZEN, or become so before it hears of this */
 		cv_engine_rx_raw(s, 0);
 	} else if (s->e.rx_wait == CV_WAIT_REC) { /* it has fenced and comes back by RESUME; nothing of its ring is for us */
 		s->e.rx_lim = 0;
@@ -139,7 +138,7 @@ static int on_switch(struct cv_stream *s, uint64_t n)
 	s->e.rx_n = n;
 	s->e.rx_wait = CV_WAIT_UPTO;
 	cv_engine_set_rx(s, CV_FROZEN);
-	if (read == n)
+	if (read == n || CV_FAULT_IF(38))
 		cv_engine_reached_n(s);
 	return 0;
 }
@@ -175,6 +174,8 @@ static int on_cancel(struct cv_stream *s, const struct cv_msg *m)
 		if (s->ops->twin_offsets(s, &read, &written) || read > s->e.rx_n)
 			read = s->e.rx_n;
 		cv_engine_rx_raw(s, s->e.rx_n - read + m->b);
+	} else {
+		cv_engine_rx_settle(s);
 	}
 	if (s->phase != CV_PH_SWITCHING)
 		return 0;
@@ -198,8 +199,8 @@ int cv_stream_on_msg(struct cv_stream *s, const struct cv_msg *m)
 		if (s->phase != CV_PH_OPENING)
 			return 0;
 		memcpy(s->e.nonce[1], m->nonce, CV_NONCE);
-		if (s->tx_shut)
-			cv_engine_cancel(s, CV_REASON_HALF_CLOSED);
+		if (s->tx_shut || s->leave_asked)
+			cv_engine_cancel(s, s->tx_shut ? CV_REASON_HALF_CLOSED : (enum cv_reason)s->leave_why);
 		else
 			freeze(s);
 		break;
@@ -207,6 +208,7 @@ int cv_stream_on_msg(struct cv_stream *s, const struct cv_msg *m)
 		if (s->phase != CV_PH_OPENING)
 			return 0;
 		s->phase = CV_PH_IDLE;
+		s->leave_asked = s->handover = false;
 		s->reason = m->a > 0 && m->a < CV_REASON_COUNT ? (uint8_t)m->a : CV_REASON_PEER_REFUSED;
 		break;
 	case CV_MSG_SWITCH:
@@ -421,7 +423,7 @@ int cv_engine_enter_ring(struct cv_stream *s)
 	fits = stage_to_ring(s);
 	cv_engine_set_tx(s, CV_RING);
 	s->ops->publish(s, s->tx_shut && fits ? CV_END_FIN : 0);
-	cv_engine_whole(s, fits);
+	cv_engine_whole(s, fits ? CV_WHOLE_YES : CV_WHOLE_HELD);
 	if (!fits)
 		cv_engine_leave(s, CV_REASON_NO_MEMORY);
 	else if (s->leave_asked)

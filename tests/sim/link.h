@@ -33,7 +33,6 @@ static void lane_copy(struct lane *l, uint64_t from, uint64_t to)
 static bool lane_show_w(struct lane *l, bool part)
 {
 	bool moved = memcmp(&l->w_real, &l->w_seen, sizeof(l->w_real)) != 0;
-
 	if (!moved)
 		return false;
 	if (W.rdma)
@@ -94,6 +93,7 @@ static void op_publish(struct cv_stream *s, uint32_t end)
 	atomic_store_explicit(&l->w_real.tail, s->tx.tail, memory_order_release);
 	if (end)
 		atomic_fetch_or_explicit(&l->w_real.end, end, memory_order_release);
+	l->w_bell = true;
 }
 
 static void op_credit(struct cv_stream *s, bool fenced)
@@ -105,6 +105,7 @@ static void op_credit(struct cv_stream *s, bool fenced)
 		fail("credit without a slot");
 	if (!W.rdma || fenced || s->rx.head - l->r_real.head >= W.ring / 2) /* rdma saves writes, but not so that the writer could starve */
 		atomic_store_explicit(&l->r_real.head, s->rx.head, memory_order_release);
+	l->r_bell |= fenced;
 }
 
 static int op_grow(struct cv_stream *s, uint64_t size, uint8_t **base, uint64_t *got)
@@ -125,7 +126,10 @@ static int op_grow(struct cv_stream *s, uint64_t size, uint8_t **base, uint64_t 
 
 static void op_changed(struct cv_stream *s)
 {
-	W.side[SIDE(s)].news = true;
+	struct side *me = &W.side[SIDE(s)];
+
+	me->news = true;
+	me->tx_blocked = me->rx_blocked = false;
 }
 
 static void op_random(struct cv_stream *s, void *buf, size_t len)
@@ -205,7 +209,7 @@ static bool link_open(int x)
 	struct side *me = &W.side[x];
 	int slot;
 
-	if (me->slot >= 0 || me->app_closed || me->foreign || me->killed || !link_alive(me) || !link_alive(&W.side[!x]))
+	if (me->slot >= 0 || me->app_closed || me->foreign || me->killed || me->reset || !link_alive(me) || !link_alive(&W.side[!x]))
 		return false;
 	for (slot = 0; slot < SLOTS && !slot_free(slot); slot++)
 		;
@@ -218,6 +222,7 @@ static bool link_open(int x)
 		memset(&l->w_seen, 0, sizeof(l->w_seen));
 		memset(&l->r_real, 0, sizeof(l->r_real));
 		memset(&l->r_seen, 0, sizeof(l->r_seen));
+		l->w_bell = l->r_bell = false;
 		l->gens = 1;
 		l->size[0] = W.ring;
 		l->start[0] = 0;
@@ -265,13 +270,15 @@ static bool deliver(int x)
 	p = me->q[me->q_head++ % MSGS];
 	if (me->killed || p.link != me->link_seen)
 		return true;
+	if (!W.rdma)
+		link_sync(x);
 	TRACE(" %d: message %u epoch %u in slot %d\n", x, p.msg.type, p.msg.epoch, p.slot);
 	if (p.msg.type == CV_MSG_OPEN) {
 		deliver_open(x, &p);
 		return true;
 	}
-	if (CV_FAULT_IF(15) && me->slot >= 0 && p.msg.type != CV_MSG_GROW)
-		p.slot = me->slot; /* the faulty engine would take it; a link that uses slots again at once brings it */
+	if (me->slot >= 0 && me->slot != p.slot && p.msg.type != CV_MSG_GROW && chance(128))
+		p.slot = me->slot; /* as if the slot had been used again at once: the epoch must tell */
 	if (me->slot != p.slot)
 		return true;
 	if (p.msg.type == CV_MSG_GROW && p.msg.epoch == me->s.epoch) {
@@ -303,6 +310,8 @@ static void learn_down(int x)
 		return;
 	me->q_head = me->q_tail;
 	me->link_seen = 0;
+	if (W.rdma && me->s.phase == CV_PH_OPENING) /* the peer may have been FROZEN, and nothing tells */
+		me->called_off = me->s.epoch;
 	if (me->slot >= 0)
 		cv_stream_link_down(&me->s, W.killed_any ? CV_REASON_PEER_DEAD : CV_REASON_LINK_DOWN);
 }

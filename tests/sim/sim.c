@@ -220,6 +220,7 @@ static void leave(int x, bool handover)
 	W.leaves++;
 	if (me->s.phase == CV_PH_OPENING)
 		me->called_off = me->s.epoch;
+	me->handed |= handover;
 	cv_stream_leave(&me->s, handover ? CV_LEAVE_HANDOVER : CV_LEAVE_STAY, CV_REASON_CALL);
 }
 
@@ -255,7 +256,8 @@ static void kill_process(int x)
 	TRACE(" %d: killed\n", x);
 	me->killed = true;
 	me->got_at_end = me->got;
-	if (s->stage.len && (peer->s.phase == CV_PH_IDLE || peer->s.phase == CV_PH_LEAVING))
+	/* Not to be told from an end: bytes held back for an upgrade that is called off already, and nobody looks at its lines any more. */
+	if (s->stage.len && (peer->s.phase == CV_PH_IDLE || (W.rdma && (peer->s.phase == CV_PH_LEAVING || s->phase == CV_PH_LEAVING))))
 		W.flushing_kill = true;
 	me->clean_kill = !W.rdma && s->phase == CV_PH_LINKED && peer->s.phase == CV_PH_LINKED && !W.link_died && !W.chaos_reset;
 	if (me->clean_kill)
@@ -263,7 +265,7 @@ static void kill_process(int x)
 	W.killed_any = true;
 	W.link_up = false;
 	if (W.rdma)
-		peer->q_head += (unsigned)rnd_below(peer->q_tail - peer->q_head + 1), peer->q_head = chance(128) ? peer->q_tail : peer->q_head;
+		peer->q_tail -= (unsigned)rnd_below(peer->q_tail - peer->q_head + 1);
 	if (!me->closed)
 		k_close(x, false);
 	me->app_closed = true;
@@ -293,7 +295,14 @@ static bool show(int x, bool part)
 	sl = &W.slot[me->slot];
 	moved = lane_show_w(&sl->lane[!x], part);
 	moved |= lane_show_r(&sl->lane[x]);
-	me->news |= moved;
+	if (sl->lane[!x].w_bell && !part) {
+		sl->lane[!x].w_bell = me->rx_blocked = false;
+		moved = me->news = true;
+	}
+	if (sl->lane[x].r_bell) {
+		sl->lane[x].r_bell = me->tx_blocked = false;
+		moved = me->news = true;
+	}
 	return moved;
 }
 
@@ -302,7 +311,7 @@ static void bypass(int x)
 	struct side *me = &W.side[x];
 	ssize_t n;
 
-	if (me->s.tx_state != CV_FROZEN || me->s.e.fence_begun || me->s.stage.len || me->app_shut || me->s.phase != CV_PH_SWITCHING)
+	if (me->s.tx_state != CV_FROZEN || me->s.e.fence_begun || me->s.stage.len || me->app_shut || me->dead || me->s.phase != CV_PH_SWITCHING)
 		return;
 	n = k_send(x, bytes_of(x, me->sent), (size_t)cv_min_u64(me->to_send - me->sent, 1 + rnd_below(80)));
 	if (n > 0) {
@@ -386,7 +395,7 @@ static bool fair_app(int x)
 		moved |= app_send(x) | app_recv(x);
 	if ((me->sent == me->to_send || me->gone) && !me->app_shut)
 		moved |= app_shut(x);
-	if ((me->reset || me->gone) && chance(64))
+	if ((me->reset || me->gone) && chance(200))
 		moved |= app_close(x, false);
 	if (me->eof && me->app_shut && (me->polite || peer->app_closed || peer->eof))
 		moved |= app_close(x, false);

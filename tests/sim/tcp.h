@@ -60,6 +60,10 @@ static bool tcp_arrive(int x, uint64_t n)
 		tcp_reset(!x);
 		return true;
 	}
+	if (p->arrived == p->sent && p->fin_sent && !p->fin_arrived) {
+		p->fin_arrived = true;
+		return true;
+	}
 	if (p->arrived == p->sent && p->rst && !p->rst_arrived) {
 		p->rst_arrived = true;
 		if (!to->dead) {
@@ -67,10 +71,6 @@ static bool tcp_arrive(int x, uint64_t n)
 			to->dead = true;
 			W.pipe[!x].written = W.pipe[!x].sent;
 		}
-		return true;
-	}
-	if (p->arrived == p->sent && p->fin_sent && !p->fin_arrived) {
-		p->fin_arrived = true;
 		return true;
 	}
 	return n > 0;

@@ -31,6 +31,7 @@ struct pipe {
 struct lane {
 	struct cv_ring_w w_real, w_seen;
 	struct cv_ring_r r_real, r_seen;
+	bool w_bell, r_bell; /* a doorbell goes with the next look */
 	unsigned gens;
 	uint64_t size[CV_RING_GENS], start[CV_RING_GENS];
 	uint8_t mem[CV_RING_GENS][GEN_MEM];	/* the writer's: the segment (shm), the mirror (rdma) */
@@ -58,6 +59,7 @@ struct side {
 	struct packet q[MSGS]; /* on their way to this side */
 	unsigned q_head, q_tail;
 	uint32_t link_seen; /* the link's generation that this side believes alive */
+	bool tx_blocked, rx_blocked; /* the application sleeps until a doorbell or a change wakes it */
 	bool news;	    /* ops->changed since the agent looked */
 	bool lingering, foreign, killed;
 	/* application */
@@ -69,6 +71,7 @@ struct side {
 	bool clean_kill;
 	uint64_t published_at_kill;
 	uint32_t called_off; /* epoch of an OPEN that was taken back here */
+	bool handed; /* a hand-over was asked for: what a dead peer still held is then nobody's to tell */
 	bool polite; /* closes only at the end */
 };
 

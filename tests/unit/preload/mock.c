@@ -95,7 +95,8 @@ ssize_t cv_io_send(struct cv_sock *s, int fd, const struct iovec *iov, int n, in
 	for (int i = 0; r == 0 && i < n; i++) {
 		size_t len = cv_min_u64(iov[i].iov_len, mock.out_max - done);
 
-		memcpy(mock.out + mock.out_len, iov[i].iov_base, len);
+		if (len)
+			memcpy(mock.out + mock.out_len, iov[i].iov_base, len);
 		mock.out_len += len;
 		done += len;
 	}
@@ -221,6 +222,8 @@ void cv_sock_uring(void)
 void cv_sock_exit(void)
 {
 	mock.exits++;
+	if (mock.exit_seen)
+		++*mock.exit_seen;
 }
 
 /* ---- the rest ------------------------------------------------------------------------------------------------------------------------ */

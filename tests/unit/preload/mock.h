@@ -27,6 +27,7 @@ struct mock {
 	char in[256], out[65536];
 	size_t in_len, out_len, out_max; /* out_max: one send takes no more than this */
 	int flags, error;
+	int *exit_seen; /* counts over fork */
 };
 extern struct mock mock;
 

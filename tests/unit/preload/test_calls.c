@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* recvcalls.c, sendcalls.c, filecalls.c, sockcalls.c, syscall.c: what goes to the engine, what to the kernel, and what the program sees of it. */
 #include "mock.h"
+#include "base/sys.h"
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/syscall.h>

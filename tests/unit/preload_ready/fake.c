@@ -13,6 +13,7 @@ static unsigned used;
 /* What the rest of the library has. */
 __thread uint32_t cv_signals_here;
 _Atomic int cv_vforks;
+_Atomic uint32_t cv_fork_seq;
 static struct {
 	struct cv_stats_segment seg;
 	struct cv_row rows[1];
