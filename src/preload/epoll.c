@@ -161,7 +161,7 @@ void cv_epoll_new(int fd)
 	cv_lock(&e->lock);
 	e->fd = fd;
 	e->refs = 1;
-	e->off = e->foreign = e->inherited = e->late = e->turn = e->crowded = false;
+	e->off = e->foreign = e->inherited = e->late = e->no_spin = e->turn = e->crowded = false;
 	e->polled = false;
 	e->users = e->sleepers = 0;
 	e->wake_fd = 0;

@@ -83,6 +83,7 @@ struct cv_epoll {
 	_Atomic uint64_t kernel_at; /* ticks when the kernel was asked last */
 	uint32_t spin;
 	bool turn, crowded; /* see look() */
+	bool no_spin;	    /* the CPU is shared: sleep next time */
 	_Atomic int inner[4]; /* sets inside this one, by descriptor plus 1: more are rare, and may be reported readable once too often */
 	bool nests;
 	const struct cv_settings *set; /* of the socket that was moved here last */
@@ -109,6 +110,12 @@ static inline uint64_t cv_ep_us(uint64_t us)
 	return us * cv_ticks_per_us();
 }
 
+/* Of a stream on a link, while the mode says so and a lock that cv_epoll_moved() passes is held. */
+static inline struct cv_link *cv_ep_link_of(const struct cv_sock *s)
+{
+	return s->st.port ? s->st.port->link : NULL;
+}
+
 /* Memory. get: with a tag, NULL when there is none. */
 struct cv_epitem *cv_ep_item_get(void);
 void cv_ep_item_put(struct cv_epitem *it);
@@ -129,8 +136,12 @@ void cv_ep_drop(struct cv_epitem *it);
 /* Bring an item to where its socket's mode wants it. */
 void cv_ep_sync(struct cv_epitem *it);
 void cv_ep_push(struct cv_epitem *it);
+/* Push, and tell whoever waits elsewhere. */
+void cv_ep_announce(struct cv_epitem *it);
 void cv_ep_unready(struct cv_epitem *it);
 void cv_ep_activate(struct cv_epitem *it);
+/* Route the socket's rings; wait_lock held. */
+void cv_ep_route(struct cv_sock *s, bool out);
 /* Ask for a ring when there is space. */
 void cv_ep_want_out(struct cv_epitem *it);
 void cv_ep_unready_all(struct cv_epoll *e);
@@ -142,11 +153,15 @@ bool cv_ep_any_ready(struct cv_epoll *e);
 
 /* Pending registrations: made before connect(). */
 bool cv_ep_pending_any(void);
+struct cv_epoll *cv_ep_pending_of(struct cv_sock *s, int *fd);
 struct cv_epitem *cv_ep_pending_find(struct cv_epoll *e, int fd);
 void cv_ep_pending_drop(struct cv_epitem *it);
 struct cv_epitem *cv_ep_adopt(struct cv_epitem *p, struct cv_sock *s);
 
 void cv_ep_pending_fork(int what); /* 0 lock, 1 unlock, 2 the child's */
+
+void cv_ep_bell_join(struct cv_epitem *it, struct cv_link *link);
+void cv_ep_bell_leave(struct cv_epitem *it);
 
 /* Bells. e->lock held. get: the set's bell on the link, opened if need be; NULL: the agent's serves. put: nobody uses it any more. */
 struct cv_epbell *cv_ep_bell_get(struct cv_epoll *e, struct cv_link *link);

@@ -7,6 +7,7 @@
  */
 #include "epoll_int.h"
 #include "sig.h"
+#include "spin.h"
 #include "wrap.h"
 #include "../observe/stats.h"
 #include <limits.h>
@@ -40,6 +41,14 @@ static bool translate(struct cv_epoll *e, struct cv_epitem *it, struct epoll_eve
 
 	if (unlikely(!it || it->e != e || it->where != CV_ITEM_KERNEL || !it->on))
 		return false; /* closed or moved since; what has moved is on the ready list */
+	if (unlikely(!it->s)) { /* registered before connect(): has it become a socket of ours? */
+		struct cv_sock *s = cv_fd_sock(it->fd);
+
+		if (s && cv_ep_adopt(it, s))
+			cv_ep_sync(it);
+		if (it->e != e || it->where != CV_ITEM_KERNEL)
+			return false;
+	}
 	if (it->s && unlikely(atomic_load_explicit(&it->s->mode, memory_order_acquire) != CV_PLAIN)) {
 		bits = cv_ep_linked(it->s) ? 0 : careful_bits(it, bits);
 		if (!bits) {
@@ -335,9 +344,9 @@ static void spin(struct wait *w, uint64_t until)
 		now = cv_ticks();
 		if (got || now >= until || cv_signals_seen() != w->signals || !e->users)
 			break;
-		if (now >= w->yield_at) { /* the peer may be waiting for this CPU */
-			w->yield_at = now + cv_ep_us(20);
-			cv_sys0(SYS_sched_yield);
+		if (unlikely(now >= w->yield_at) && cv_spin_yield(&w->yield_at)) {
+			e->no_spin = true;
+			break;
 		}
 		cv_pause();
 	}
@@ -405,12 +414,17 @@ static bool spin_some(struct wait *w, uint64_t left)
 		const struct cv_settings *set = w->e->set;
 
 		w->began = now;
-		w->yield_at = now + cv_ep_us(20);
+		w->yield_at = now + cv_ep_us(CV_SPIN_FIRST_US);
 		/* With a mask of its own the wait must not run handlers that the mask blocks: no spinning. */
 		w->spin_end = w->mask || !set || !w->e->users ? now : now + cv_spin_budget(w->e->spin, set);
 	}
 	if (now >= w->spin_end)
 		return false;
+	if (unlikely(w->e->no_spin)) { /* this time we sleep, even if the last wait ended well */
+		w->e->no_spin = false;
+		w->spin_end = now;
+		return false;
+	}
 	spin(w, cv_min_u64(now + cv_ep_us(1) * step / 1000 + 1, w->spin_end));
 	return true;
 }

@@ -25,7 +25,8 @@ enum cv_fd_tag {
 #define CV_FD_OTHER_TCP ((uintptr_t)1 << 2)	 /* a plain TCP socket: tracked once connected, and so are its accepted ones */
 #define CV_FD_OTHER_NONBLOCK ((uintptr_t)1 << 3) /* O_NONBLOCK at creation or by fcntl/ioctl */
 #define CV_FD_OTHER_LISTEN ((uintptr_t)1 << 4)
-#define CV_FD_OTHER_SHARED ((uintptr_t)1 << 5) /* another descriptor holds it too (dup): not tracked when it connects */
+#define CV_FD_OTHER_SHARED ((uintptr_t)1 << 5) /* other descriptors may hold it too (dup): all of them have this very entry, */
+#define CV_FD_OTHER_GROUP 6			 /* which a number from this bit up makes theirs alone */
 
 typedef _Atomic uintptr_t cv_fd_chunk[CV_FD_CHUNK];
 extern cv_fd_chunk *_Atomic cv_fd_top[CV_FD_CHUNKS];

@@ -52,12 +52,24 @@ void cv_fd_duplicated(int fd, int to)
 		cv_epoll_dup((struct cv_epoll *)(e & ~(uintptr_t)3), to);
 		break;
 	case CV_FD_OTHER:
-		if (e & CV_FD_OTHER_TCP)
-			cv_fd_swap(fd, e, e | CV_FD_OTHER_SHARED);
+		if ((e & CV_FD_OTHER_TCP) && !(e & CV_FD_OTHER_SHARED)) {
+			static _Atomic uintptr_t groups;
+			uintptr_t group = atomic_fetch_add_explicit(&groups, 1, memory_order_relaxed) << CV_FD_OTHER_GROUP;
+
+			cv_fd_swap(fd, e, e | CV_FD_OTHER_SHARED | group);
+		}
 		cv_fd_set(to, cv_fd_get(fd));
 		break;
 	}
 	errno = err;
+}
+
+void cv_fd_other(int fd, uintptr_t e, uintptr_t now)
+{
+	if (e & CV_FD_OTHER_SHARED)
+		cv_fd_retag(e, now);
+	else
+		cv_fd_swap(fd, e, now);
 }
 
 void cv_fd_nonblock(int fd, bool on)
@@ -72,7 +84,7 @@ void cv_fd_nonblock(int fd, bool on)
 		atomic_store_explicit(&cv_fd_sock_of(e)->nonblock, on, memory_order_release);
 		break;
 	case CV_FD_OTHER:
-		cv_fd_swap(fd, e, on ? e | CV_FD_OTHER_NONBLOCK : e & ~CV_FD_OTHER_NONBLOCK);
+		cv_fd_other(fd, e, on ? e | CV_FD_OTHER_NONBLOCK : e & ~CV_FD_OTHER_NONBLOCK);
 		break;
 	case CV_FD_EPOLL:
 		break;

@@ -108,7 +108,7 @@ FILE *fdopen(int fd, const char *mode)
 
 	cv_fd_to_kernel(fd, CV_LEAVE_HANDOVER, CV_REASON_STDIO);
 	if (e && cv_fd_tag(e) == CV_FD_OTHER && !cv_borrowed())
-		cv_fd_swap(fd, e, CV_FD_OTHER); /* not connected yet: nor will it be tracked then */
+		cv_fd_other(fd, e, CV_FD_OTHER); /* not connected yet: nor will it be tracked then */
 	return cv_real.fdopen(fd, mode);
 }
 

@@ -119,6 +119,12 @@ static ssize_t attempt(struct io *io, bool stalled)
 	return r;
 }
 
+/* Still the connection that the call began on, perhaps excluded meanwhile: then attempt() goes to the kernel. */
+static bool still_there(const struct io *io)
+{
+	return (cv_fd_get(io->fd) & ~(uintptr_t)3) == (uintptr_t)io->s;
+}
+
 /* ---- waiting ------------------------------------------------------------------------------------------------------------------- */
 
 static uint64_t time_left(struct io *io)
@@ -194,7 +200,7 @@ static int sleep_linked(struct io *io, ssize_t *r)
 	if (!left)
 		return -EAGAIN;
 	cv_lock(half_lock(io));
-	if (!cv_sock_valid(s, io->fd) || atomic_load_explicit(&s->mode, memory_order_relaxed) != CV_LINKED) {
+	if (!still_there(io) || atomic_load_explicit(&s->mode, memory_order_relaxed) != CV_LINKED) {
 		cv_unlock(half_lock(io));
 		return 0;
 	}
@@ -226,7 +232,7 @@ static int sleep_careful(struct io *io, ssize_t *r)
 	cv_lock(&s->tx);
 	cv_lock(&s->rx);
 	*r = -EBADF;
-	if (cv_sock_valid(s, io->fd)) {
+	if (still_there(io)) {
 		*r = attempt(io, true);
 		cv_stream_poll(&s->st, &twin);
 	}
@@ -299,7 +305,7 @@ static CV_COLD ssize_t io_slow(struct io *io, ssize_t r)
 			continue;
 again:
 		cv_lock(half_lock(io));
-		r = cv_sock_valid(s, io->fd) ? attempt(io, false) : -EBADF;
+		r = still_there(io) ? attempt(io, false) : -EBADF;
 		cv_unlock(half_lock(io));
 	}
 }

@@ -30,12 +30,14 @@ libculvert_la_SOURCES += \
 	src/preload/epoll_ctl.c \
 	src/preload/epoll_int.h \
 	src/preload/epoll_item.c \
+	src/preload/epoll_move.c \
 	src/preload/epoll_wait.c \
 	src/preload/poll.c \
 	src/preload/poll.h \
 	src/preload/poll_careful.c \
 	src/preload/select.c \
-	src/preload/spin.c
+	src/preload/spin.c \
+	src/preload/spin.h
 
 # The fortified headers would turn calls of the wrappers into calls of their _chk forms.
 libculvert_la_CFLAGS += -U_FORTIFY_SOURCE

@@ -60,14 +60,18 @@ static bool take(struct cell *c)
 	       nobody == my_pid();
 }
 
-bool cv_owner_claim(struct cv_sock *s)
+enum cv_owner cv_owner_of(const struct cv_sock *s)
 {
 	struct cell *c;
+	uint32_t pid;
 
 	if (!cv_owner_shared(s))
-		return true;
+		return CV_OWNER_US;
 	c = cell_of(s);
-	return c && take(c) && !(atomic_load_explicit(&c->flags, memory_order_seq_cst) & OWNER_SHARED);
+	if (!c || (atomic_load_explicit(&c->flags, memory_order_seq_cst) & OWNER_SHARED))
+		return CV_OWNER_OTHER;
+	pid = atomic_load_explicit(&c->pid, memory_order_relaxed);
+	return !pid ? CV_OWNER_NOBODY : pid == my_pid() ? CV_OWNER_US : CV_OWNER_OTHER;
 }
 
 bool cv_owner_linked(struct cv_sock *s)

@@ -20,8 +20,9 @@ static inline bool cv_owner_shared(const struct cv_sock *s)
 
 /* Before plain I/O on an inherited connection: claim it, or get it back to TCP. 0: it is on TCP, or ours; -errno: it could not be had. No locks held. */
 int cv_owner_io(struct cv_sock *s, int fd);
-/* Before an upgrade: may we? tx and rx held. */
-bool cv_owner_claim(struct cv_sock *s);
+/* Before an upgrade: may we? tx and rx held. NOBODY: not before one of the holders does I/O. */
+enum cv_owner { CV_OWNER_US, CV_OWNER_NOBODY, CV_OWNER_OTHER };
+enum cv_owner cv_owner_of(const struct cv_sock *s);
 /* It went onto a link (false: somebody shares it, leave again) or came off; it is done with here. */
 bool cv_owner_linked(struct cv_sock *s);
 void cv_owner_unlinked(struct cv_sock *s);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "poll.h"
+#include "../base/clock.h"
 #include <sys/mman.h>
 
 /* ---- which way ------------------------------------------------------------------------------------------------------------------- */
@@ -70,15 +71,38 @@ static enum cv_poll_kind classify(struct cv_bracket *b, struct pollfd *fds, nfds
 	return kind;
 }
 
+int64_t cv_poll_left(int64_t timeout_ns, uint64_t began)
+{
+	uint64_t spent;
+
+	if (timeout_ns < 0)
+		return timeout_ns;
+	spent = cv_now_ns() - began;
+	return spent < (uint64_t)timeout_ns ? timeout_ns - (int64_t)spent : 0;
+}
+
+/* All are PLAIN and in the bracket, and the wait may be long. */
+static int poll_long(struct cv_bracket *b, struct pollfd *fds, nfds_t n, int64_t timeout_ns, const sigset_t *mask)
+{
+	struct timespec slice = {.tv_nsec = CV_POLL_SLICE_NS};
+	uint64_t began = timeout_ns < 0 ? 0 : cv_now_ns();
+	int r = BRACKETED(b, cv_real.ppoll(fds, n, &slice, mask));
+
+	return r ? r : CV_RET(cv_poll_careful(fds, n, cv_poll_left(timeout_ns, began), mask, NULL));
+}
+
 int poll(struct pollfd *fds, nfds_t n, int timeout)
 {
+	int64_t ns = timeout < 0 ? -1 : timeout * INT64_C(1000000);
 	struct cv_bracket b;
 
 	switch (cv_on() ? classify(&b, fds, n) : CV_POLL_NONE) {
 	case CV_POLL_PLAIN:
+		if (cv_poll_long(ns))
+			return poll_long(&b, fds, n, ns, NULL);
 		return BRACKETED(&b, cv_real.poll(fds, n, timeout));
 	case CV_POLL_CAREFUL:
-		return CV_RET(cv_poll_careful(fds, n, timeout < 0 ? -1 : timeout * INT64_C(1000000), NULL, NULL));
+		return CV_RET(cv_poll_careful(fds, n, ns, NULL, NULL));
 	default:
 		return cv_real.poll(fds, n, timeout);
 	}
@@ -91,12 +115,14 @@ int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const si
 
 	if (!cv_on() || (timeout && (timeout->tv_sec < 0 || (unsigned long)timeout->tv_nsec >= 1000000000u)))
 		return cv_real.ppoll(fds, n, timeout, mask);
+	if (timeout && timeout->tv_sec < INT64_C(1) << 33)
+		ns = timeout->tv_sec * INT64_C(1000000000) + timeout->tv_nsec;
 	switch (classify(&b, fds, n)) {
 	case CV_POLL_PLAIN:
+		if (cv_poll_long(ns))
+			return poll_long(&b, fds, n, ns, mask);
 		return BRACKETED(&b, cv_real.ppoll(fds, n, timeout, mask));
 	case CV_POLL_CAREFUL:
-		if (timeout && timeout->tv_sec < INT64_C(1) << 33)
-			ns = timeout->tv_sec * INT64_C(1000000000) + timeout->tv_nsec;
 		return CV_RET(cv_poll_careful(fds, n, ns, mask, NULL));
 	default:
 		return cv_real.ppoll(fds, n, timeout, mask);

@@ -27,6 +27,17 @@ void cv_bracket_leave(struct cv_bracket *b);
 /* accept: per entry the bits that count (select), or NULL: all that poll reports. timeout_ns < 0: none. Number of entries with accepted bits, or -errno. */
 int cv_poll_careful(struct pollfd *fds, nfds_t n, int64_t timeout_ns, const sigset_t *mask, const uint16_t *accept);
 
+/*
+ * A bracketed call keeps its sockets from being upgraded. So it sleeps for a short time only; a wait that turns out to be longer goes on in cv_poll_careful(), which can
+ * be woken by a switch. What is left of the time then: timeout_ns < 0: none; began: when the call did (ns).
+ */
+#define CV_POLL_SLICE_NS 50000000
+static inline bool cv_poll_long(int64_t timeout_ns)
+{
+	return timeout_ns < 0 || timeout_ns > CV_POLL_SLICE_NS;
+}
+int64_t cv_poll_left(int64_t timeout_ns, uint64_t began);
+
 /* Memory for big sets; NULL when there is none. */
 void *cv_poll_scratch(size_t size);
 void cv_poll_scratch_free(void *p, size_t size);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "poll.h"
+#include "spin.h"
 #include "../base/clock.h"
 #include "../observe/stats.h"
 #include <pthread.h>
@@ -23,6 +24,7 @@ struct set {
 	const uint16_t *accept;
 	const sigset_t *mask;
 	uint64_t deadline;
+	uint64_t spin_end, yield_at; /* ticks */
 	uint32_t signals;
 	struct cv_sock *linked; /* one of them: it has the spin budget */
 	bool kernel;		/* somebody else is in it, or a twin */
@@ -224,7 +226,7 @@ static int sleep_once(struct set *p, uint64_t left)
 /* ---- the loop -------------------------------------------------------------------------------------------------------------------- */
 
 /* Until something of ours is ready, or the kernel is due, or a signal, or the time. */
-static int spin(struct set *p, uint64_t until, uint64_t *yield_at)
+static int spin(struct set *p, uint64_t until)
 {
 	uint64_t now;
 	int r;
@@ -234,9 +236,9 @@ static int spin(struct set *p, uint64_t until, uint64_t *yield_at)
 		if (r || !p->linked || cv_signals_seen() != p->signals)
 			break;
 		now = cv_ticks();
-		if (now >= *yield_at) { /* the peer may be waiting for this CPU */
-			*yield_at = now + 20 * cv_ticks_per_us();
-			cv_sys0(SYS_sched_yield);
+		if (unlikely(now >= p->yield_at) && cv_spin_yield(&p->yield_at)) {
+			p->spin_end = now;
+			break;
 		}
 		cv_pause();
 	} while (now < until);
@@ -245,7 +247,7 @@ static int spin(struct set *p, uint64_t until, uint64_t *yield_at)
 
 static int poll_loop(struct set *p)
 {
-	uint64_t began = 0, spin_end = 0, yield_at = 0, left, now;
+	uint64_t began = 0, left, now;
 	struct cv_sock *spun = NULL;
 	int r, ours = examine(p);
 
@@ -264,15 +266,15 @@ static int poll_loop(struct set *p)
 		now = cv_ticks();
 		if (!began) {
 			began = now;
-			yield_at = now + 20 * cv_ticks_per_us();
+			p->yield_at = now + CV_SPIN_FIRST_US * cv_ticks_per_us();
 			/* With a mask of its own the wait must not run handlers that the mask blocks: no spinning. */
 			spun = p->mask ? NULL : p->linked;
-			spin_end = spun ? now + cv_spin_budget(spun->spin, spun->set) : now;
+			p->spin_end = spun ? now + cv_spin_budget(spun->spin, spun->set) : now;
 		}
-		if (p->linked && now < spin_end) {
+		if (p->linked && now < p->spin_end) {
 			uint64_t step = cv_min_u64(left, KERNEL_US * 1000) * cv_ticks_per_us() / 1000 + 1;
 
-			ours = spin(p, cv_min_u64(now + step, spin_end), &yield_at);
+			ours = spin(p, cv_min_u64(now + step, p->spin_end));
 			continue;
 		}
 		r = sleep_once(p, left);

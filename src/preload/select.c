@@ -113,34 +113,62 @@ static int select_careful(const struct sets *s, unsigned count, int64_t timeout_
 	return r;
 }
 
+/* All are PLAIN and in the bracket. -EAGAIN: nothing yet, and the wait goes on; the sets are as they were. */
+static int select_plain(struct cv_bracket *b, const struct sets *s, int64_t timeout_ns, const sigset_t *mask)
+{
+	struct timespec slice = {.tv_nsec = CV_POLL_SLICE_NS};
+	unsigned long *set[3] = {s->in, s->out, s->ex}, copy[3][FD_SETSIZE / WORD_BITS];
+	size_t size = (size_t)((s->n + WORD_BITS - 1) / WORD_BITS) * sizeof(long);
+	int r;
+
+	if (size > sizeof(copy[0])) { /* more than we keep here */
+		cv_bracket_leave(b);
+		return -EAGAIN;
+	}
+	if (!cv_poll_long(timeout_ns))
+		slice.tv_nsec = timeout_ns;
+	for (int i = 0; i < 3; i++)
+		if (set[i])
+			memcpy(copy[i], set[i], size);
+	r = cv_real.pselect(s->n, (fd_set *)s->in, (fd_set *)s->out, (fd_set *)s->ex, &slice, mask);
+	r = r < 0 ? -errno : r;
+	cv_bracket_leave(b);
+	if (r || !cv_poll_long(timeout_ns))
+		return r;
+	for (int i = 0; i < 3; i++)
+		if (set[i])
+			memcpy(set[i], copy[i], size);
+	return -EAGAIN;
+}
+
+static int select_tracked(struct cv_bracket *b, enum cv_poll_kind kind, const struct sets *s, unsigned count, int64_t timeout_ns,
+			  const sigset_t *mask)
+{
+	uint64_t began = timeout_ns > 0 ? cv_now_ns() : 0;
+	int r = kind == CV_POLL_PLAIN ? select_plain(b, s, timeout_ns, mask) : -EAGAIN;
+
+	return r == -EAGAIN ? select_careful(s, count, cv_poll_left(timeout_ns, began), mask) : r;
+}
+
 int select(int n, fd_set *r, fd_set *w, fd_set *x, struct timeval *timeout)
 {
 	struct sets s = {.n = n, .in = (unsigned long *)r, .out = (unsigned long *)w, .ex = (unsigned long *)x};
+	enum cv_poll_kind kind = CV_POLL_NONE;
 	struct cv_bracket b;
 	unsigned count;
 	uint64_t end = 0, now;
 	int64_t ns = -1;
-	int ret, err;
+	int ret;
 
-	if (!cv_on() || (timeout && (timeout->tv_sec < 0 || timeout->tv_usec < 0)))
+	if (cv_on() && !(timeout && (timeout->tv_sec < 0 || timeout->tv_usec < 0)))
+		kind = classify(&b, &s, &count);
+	if (kind == CV_POLL_NONE)
 		return cv_real.select(n, r, w, x, timeout);
-	switch (classify(&b, &s, &count)) {
-	case CV_POLL_NONE:
-		return cv_real.select(n, r, w, x, timeout);
-	case CV_POLL_PLAIN:
-		ret = cv_real.select(n, r, w, x, timeout);
-		err = errno;
-		cv_bracket_leave(&b);
-		errno = err;
-		return ret;
-	case CV_POLL_CAREFUL:
-		break;
-	}
 	if (timeout && timeout->tv_sec < INT64_C(1) << 32) {
 		ns = timeout->tv_sec * INT64_C(1000000000) + timeout->tv_usec * INT64_C(1000);
 		end = cv_now_ns() + (uint64_t)ns;
 	}
-	ret = select_careful(&s, count, ns, NULL);
+	ret = select_tracked(&b, kind, &s, count, ns, NULL);
 	if (ns >= 0) { /* Linux tells how much was left */
 		now = cv_now_ns();
 		now = now < end ? end - now : 0;
@@ -153,26 +181,16 @@ int select(int n, fd_set *r, fd_set *w, fd_set *x, struct timeval *timeout)
 int pselect(int n, fd_set *r, fd_set *w, fd_set *x, const struct timespec *timeout, const sigset_t *mask)
 {
 	struct sets s = {.n = n, .in = (unsigned long *)r, .out = (unsigned long *)w, .ex = (unsigned long *)x};
+	enum cv_poll_kind kind = CV_POLL_NONE;
 	struct cv_bracket b;
 	unsigned count;
 	int64_t ns = -1;
-	int ret, err;
 
-	if (!cv_on() || (timeout && (timeout->tv_sec < 0 || (unsigned long)timeout->tv_nsec >= 1000000000u)))
+	if (cv_on() && !(timeout && (timeout->tv_sec < 0 || (unsigned long)timeout->tv_nsec >= 1000000000u)))
+		kind = classify(&b, &s, &count);
+	if (kind == CV_POLL_NONE)
 		return cv_real.pselect(n, r, w, x, timeout, mask);
-	switch (classify(&b, &s, &count)) {
-	case CV_POLL_NONE:
-		return cv_real.pselect(n, r, w, x, timeout, mask);
-	case CV_POLL_PLAIN:
-		ret = cv_real.pselect(n, r, w, x, timeout, mask);
-		err = errno;
-		cv_bracket_leave(&b);
-		errno = err;
-		return ret;
-	case CV_POLL_CAREFUL:
-		break;
-	}
 	if (timeout && timeout->tv_sec < INT64_C(1) << 33)
 		ns = timeout->tv_sec * INT64_C(1000000000) + timeout->tv_nsec;
-	return CV_RET(select_careful(&s, count, ns, mask));
+	return CV_RET(select_tracked(&b, kind, &s, count, ns, mask));
 }

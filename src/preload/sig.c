@@ -19,17 +19,18 @@ static struct {
 	_Atomic int flags; /* SA_SIGINFO and SA_RESTART as the program gave them */
 } user[_NSIG];
 static struct cv_lock sig_lock; /* with all signals blocked: sigaction() may be called in a handler */
+static _Atomic uintptr_t sig_owner; /* the thread that holds it */
 static _Atomic bool watched;
 
 /* Signals of this thread that were put off; with cv_signals_here and cv_locks_held all the static TLS there is: 16 bytes. */
-static __thread uint32_t put_off[2]; /* halves of a mask, so that alignment costs nothing */
+static __thread uint32_t put_off_low, put_off_high; /* halves of the mask: eight-byte alignment would cost as much again */
 
 /* The last lock was let go: the kernel delivers what we put off. */
 static CV_COLD void sig_deliver(void)
 {
-	uint64_t mask = (uint64_t)put_off[1] << 32 | put_off[0];
+	uint64_t mask = (uint64_t)put_off_high << 32 | put_off_low;
 
-	put_off[0] = put_off[1] = 0;
+	put_off_low = put_off_high = 0;
 	cv_locks_held = 0;
 	atomic_signal_fence(memory_order_seq_cst);
 	cv_sys4(SYS_rt_sigprocmask, SIG_UNBLOCK, &mask, 0, sizeof(mask));
@@ -46,8 +47,8 @@ static CV_COLD void sig_put_off(int sig, siginfo_t *info, ucontext_t *uc)
 	memcpy(&mask, &uc->uc_sigmask, sizeof(mask));
 	mask |= bit;
 	memcpy(&uc->uc_sigmask, &mask, sizeof(mask));
-	put_off[0] |= (uint32_t)bit;
-	put_off[1] |= (uint32_t)(bit >> 32);
+	put_off_low |= (uint32_t)bit;
+	put_off_high |= (uint32_t)(bit >> 32);
 	cv_locks_held |= CV_LOCKS_DEFERRED;
 	/* Blocked while its handler runs, this one; unless SA_NODEFER: then the context's mask comes a little late, and it is put off once more. */
 	cv_sys4(SYS_rt_tgsigqueueinfo, cv_sys0(SYS_getpid), cv_sys0(SYS_gettid), sig, info);
@@ -123,17 +124,31 @@ static void sig_cover(int sig, struct sigaction *sa)
 	sa->sa_flags |= SA_SIGINFO;
 }
 
-static uint64_t sig_block(void)
+static uint64_t sig_enter_lock(void)
 {
 	uint64_t all = ~0ull, was = 0;
 
 	cv_sys4(SYS_rt_sigprocmask, SIG_BLOCK, &all, &was, sizeof(all));
+	cv_lock(&sig_lock);
+	atomic_store_explicit(&sig_owner, (uintptr_t)__builtin_thread_pointer(), memory_order_relaxed);
 	return was;
 }
 
-static void sig_unblock(uint64_t was)
+static void sig_leave_lock(uint64_t was)
 {
+	atomic_store_explicit(&sig_owner, 0, memory_order_relaxed);
+	cv_unlock(&sig_lock);
 	cv_sys4(SYS_rt_sigprocmask, SIG_SETMASK, &was, 0, sizeof(was));
+}
+
+/*
+ * Past us: not watched, not counted, or called by the next library out of a call that we are making under the lock (libtsan's signal() calls sigaction(),
+ * which is ours); what that installs the outer call covers. Only this thread stores its own pointer, so relaxed will do.
+ */
+static bool sig_passes(int sig)
+{
+	return likely(!atomic_load_explicit(&watched, memory_order_acquire)) || !sig_counts(sig) ||
+	       atomic_load_explicit(&sig_owner, memory_order_relaxed) == (uintptr_t)__builtin_thread_pointer();
 }
 
 void cv_signals_watch(void)
@@ -143,8 +158,7 @@ void cv_signals_watch(void)
 
 	if (atomic_load_explicit(&watched, memory_order_acquire))
 		return;
-	was = sig_block();
-	cv_lock(&sig_lock);
+	was = sig_enter_lock();
 	if (!atomic_load_explicit(&watched, memory_order_relaxed)) {
 		for (int sig = 1; sig < _NSIG; sig++) {
 			struct sigaction sa;
@@ -157,14 +171,14 @@ void cv_signals_watch(void)
 		cv_locks_deferred = sig_deliver;
 		atomic_store_explicit(&watched, true, memory_order_release);
 	}
-	cv_unlock(&sig_lock);
-	sig_unblock(was);
+	sig_leave_lock(was);
 	errno = err;
 }
 
 void cv_signals_forked(void)
 {
 	atomic_store_explicit(&sig_lock.word, 0, memory_order_relaxed);
+	atomic_store_explicit(&sig_owner, 0, memory_order_relaxed);
 }
 
 static CV_COLD int sig_action(int sig, const struct sigaction *act, struct sigaction *old)
@@ -187,16 +201,14 @@ static CV_COLD int sig_action(int sig, const struct sigaction *act, struct sigac
 		return r;
 	}
 	sa = *act;
-	was = sig_block();
-	cv_lock(&sig_lock);
+	was = sig_enter_lock();
 	r = cv_real.sigaction(sig, NULL, &before);
 	if (r == 0) {
 		sig_show(sig, &before);
 		sig_cover(sig, &sa);
 		r = cv_real.sigaction(sig, &sa, NULL);
 	}
-	cv_unlock(&sig_lock);
-	sig_unblock(was);
+	sig_leave_lock(was);
 	if (r == 0 && old)
 		*old = before;
 	return r;
@@ -204,7 +216,7 @@ static CV_COLD int sig_action(int sig, const struct sigaction *act, struct sigac
 
 int sigaction(int sig, const struct sigaction *act, struct sigaction *old)
 {
-	if (likely(!atomic_load_explicit(&watched, memory_order_acquire)) || !sig_counts(sig))
+	if (sig_passes(sig))
 		return cv_real.sigaction(sig, act, old);
 	return sig_action(sig, act, old);
 }
@@ -214,9 +226,8 @@ static CV_COLD sighandler_t sig_signal(int sig, sighandler_t fn)
 {
 	struct sigaction before, sa;
 	sighandler_t r = SIG_ERR;
-	uint64_t was = sig_block();
+	uint64_t was = sig_enter_lock();
 
-	cv_lock(&sig_lock);
 	if (cv_real.sigaction(sig, NULL, &before) == 0) {
 		sig_show(sig, &before);
 		r = cv_real.signal(sig, fn);
@@ -226,14 +237,13 @@ static CV_COLD sighandler_t sig_signal(int sig, sighandler_t fn)
 			r = before.sa_handler;
 		}
 	}
-	cv_unlock(&sig_lock);
-	sig_unblock(was);
+	sig_leave_lock(was);
 	return r;
 }
 
 sighandler_t signal(int sig, sighandler_t fn)
 {
-	if (likely(!atomic_load_explicit(&watched, memory_order_acquire)) || !sig_counts(sig) || cv_borrowed())
+	if (sig_passes(sig) || cv_borrowed())
 		return sig_shown(sig, cv_real.signal(sig, fn));
 	return sig_signal(sig, fn);
 }
@@ -256,7 +266,7 @@ sighandler_t sigset(int sig, sighandler_t fn)
 	struct sigaction sa = {.sa_handler = fn}, old;
 	sigset_t one, was;
 
-	if (likely(!atomic_load_explicit(&watched, memory_order_acquire)) || !sig_counts(sig) || fn == SIG_ERR || fn == SIG_HOLD)
+	if (sig_passes(sig) || fn == SIG_ERR || fn == SIG_HOLD)
 		return sig_shown(sig, cv_real.sigset(sig, fn));
 	sigemptyset(&sa.sa_mask);
 	sigemptyset(&one);

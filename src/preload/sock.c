@@ -124,6 +124,7 @@ static void sock_reset(struct cv_sock *s, int fd, enum cv_role role, bool nonblo
 	memset(&s->port, 0, sizeof(s->port));
 	s->port.grow_fd = -1;
 	s->listener = NULL;
+	s->answered = NULL;
 	s->twin = (struct cv_watch){.fd = fd};
 	s->deadline = s->wait_until = 0;
 }

@@ -196,14 +196,16 @@ static void child_sock(struct cv_sock *s, void *arg)
 		s->in_kernel = 0;
 	if (s->waiters)
 		s->waiters = NULL;
-	if (s->mode == CV_PLAIN)
+	if (s->mode == CV_PLAIN && s->seek == CV_SEEK_NO && !s->work.queued && !s->timer.pos)
 		return;
 	s->timer.pos = 0;
 	s->work.queued = 0;
 	s->twin.events = 0;
-	if (all_raw(s)) { /* was only being considered */
+	if (s->mode == CV_PLAIN || all_raw(s)) { /* was only being considered: begin anew here, if this process goes on with it */
 		s->seek = CV_SEEK_NO;
 		s->listener = NULL;
+		s->answered = NULL;
+		s->next_calls = s->calls;
 		s->mode = CV_PLAIN;
 		return;
 	}

@@ -50,10 +50,20 @@ void cv_sock_connecting(int fd, uintptr_t e)
 
 	if (cv_borrowed())
 		return;
-	if (e & CV_FD_OTHER_SHARED)
-		cv_fd_swap(fd, e, CV_FD_OTHER); /* its duplicates would not know */
-	else if (cv_fd_get(fd) == e)
+	if (cv_fd_get(fd) == e) {
+		struct cv_sock *s;
+		int dup;
+
 		cv_sock_new(fd, CV_ROLE_CLIENT, (e & CV_FD_OTHER_NONBLOCK) != 0);
+		s = cv_fd_sock(fd);
+		/* Its duplicates are the same connection. Without memory for it they are all left alone. */
+		while ((e & CV_FD_OTHER_SHARED) && (dup = cv_fd_find(e, -1)) >= 0) {
+			if (s)
+				cv_sock_dup(s, dup);
+			else
+				cv_fd_set(dup, CV_FD_OTHER);
+		}
+	}
 	errno = err;
 }
 
@@ -80,7 +90,7 @@ int listen(int fd, int backlog)
 	if (r != 0 || cv_borrowed())
 		return r;
 	if (other_tcp(e))
-		cv_fd_swap(fd, e, e | CV_FD_OTHER_LISTEN);
+		cv_fd_other(fd, e, e | CV_FD_OTHER_LISTEN);
 	else if (!e && fd < CV_FD_CHUNK)
 		cv_fd_swap(fd, 0, CV_FD_OTHER); /* some other kind: accept() need not ask. In the first chunk that costs no system call */
 	return r;
@@ -208,7 +218,7 @@ int setsockopt(int fd, int level, int name, const void *val, socklen_t len)
 		__builtin_memcpy(&v, val, sizeof(v));
 	if (unlikely(keeps_to_kernel(level, name, v))) {
 		if (other_tcp(e) && !cv_borrowed())
-			cv_fd_swap(fd, e, CV_FD_OTHER);
+			cv_fd_other(fd, e, CV_FD_OTHER);
 		else
 			cv_fd_to_kernel(fd, CV_LEAVE_HANDOVER, CV_REASON_OPTION);
 	}

@@ -13,7 +13,7 @@
 #include <sys/epoll.h>
 
 #define BUCKETS 1024
-#define ROUNDS_MAX 3	     /* rendezvous that nobody answered: then the peer is taken to lack culvert */
+#define ROUNDS_MAX 3	     /* tries that failed: then the connection stays on TCP */
 #define ROUND_CALLS 4096     /* calls between two rounds */
 #define LISTEN_NS 300000000ull
 
@@ -198,17 +198,19 @@ static void dial(struct cv_sock *s)
 	give_up(s, err == -ECONNREFUSED ? CV_REASON_PEER_ABSENT : CV_REASON_NO_MEMORY);
 }
 
-/* Quiet: no thread is inside a plain call any more, and none enters one. */
+/* Look for the peer's culvert; the application goes on with plain calls meanwhile. */
 static void find(struct cv_sock *s)
 {
-	s->seek = CV_SEEK_FIND;
+	struct cv_sock **b = bucket(&s->tuple);
+	int err;
+
 	if (s->role == CV_ROLE_SERVER) {
 		dial(s);
 		return;
 	}
-
-	int err = cv_shm_listen(&s->listener, &s->tuple);
-
+	s->hash_next = *b; /* from now on an offer finds it */
+	*b = s;
+	err = cv_shm_listen(&s->listener, &s->tuple);
 	cv_agent_timer(&s->timer, cv_now_ns() + LISTEN_NS);
 	if (err == -EMFILE && !s->listener) {
 		s->queue_next = NULL;
@@ -217,9 +219,7 @@ static void find(struct cv_sock *s)
 		cv_agent_timer(&s->timer, cv_now_ns() + 10 * LISTEN_NS);
 	} else if (err) {
 		give_up(s, err == -EADDRINUSE ? CV_REASON_PEER_REFUSED : CV_REASON_NO_MEMORY);
-		return;
 	}
-	cv_shm_offers(&s->tuple);
 }
 
 /* tx and rx held. NONE: go on; YOUNG: later; else exclude. */
@@ -232,7 +232,7 @@ static enum cv_reason admit(struct cv_sock *s)
 	int proto = 0;
 
 	if (cv_sys3(SYS_getpeername, s->fd, &peer, &pl) < 0 || cv_sys3(SYS_getsockname, s->fd, &local, &ll) < 0)
-		return CV_REASON_YOUNG; /* still connecting, or dead already */
+		return CV_REASON_CONNECTING; /* still, or dead already */
 	if (!plain_addr(s->role == CV_ROLE_CLIENT ? s->tuple.server : s->tuple.client,
 			s->role == CV_ROLE_CLIENT ? &s->tuple.server_port : &s->tuple.client_port, &peer) ||
 	    !plain_addr(s->role == CV_ROLE_CLIENT ? s->tuple.client : s->tuple.server,
@@ -258,8 +258,8 @@ static enum cv_reason admit(struct cv_sock *s)
 		return CV_REASON_OPTION;
 	if (memcmp(s->tuple.client, s->tuple.server, 16) == 0 && s->tuple.client_port == s->tuple.server_port)
 		return CV_REASON_SELF;
-	if (!cv_owner_claim(s))
-		return CV_REASON_FORK;
+	if (cv_owner_of(s) != CV_OWNER_US)
+		return cv_owner_of(s) == CV_OWNER_NOBODY ? CV_REASON_YOUNG : CV_REASON_FORK;
 	for (int i = 0; i < s->set->transport_count; i++)
 		if (s->set->transports[i] == CV_TRANSPORT_SHM && address_is_local(&peer))
 			return CV_REASON_NONE;
@@ -273,7 +273,11 @@ static void consider(struct cv_sock *s)
 	if (s->closing || s->calls < s->next_calls / 2) /* posted for an earlier user of this memory */
 		return;
 	why = admit(s);
-	if (why == CV_REASON_YOUNG) {
+	if (why == CV_REASON_CONNECTING && s->tries < CV_ARRAY_LEN(redial_us)) {
+		cv_agent_timer(&s->timer, cv_now_ns() + redial_us[s->tries++] * 1000ull);
+		return;
+	}
+	if (why == CV_REASON_YOUNG || why == CV_REASON_CONNECTING) {
 		if (s->calls >= s->next_calls)
 			s->next_calls = s->calls + 16;
 		return;
@@ -284,21 +288,22 @@ static void consider(struct cv_sock *s)
 	}
 	cv_signals_watch(); /* from here on calls hold locks that a handler may want */
 	cv_count(CV_CTR_TRIED, 1);
-	atomic_store_explicit(&s->row->state, CV_ROW_SWITCHING, memory_order_relaxed);
 	atomic_store_explicit(&s->row->reason, CV_REASON_CONNECTING, memory_order_relaxed);
-	s->seek = CV_SEEK_QUIET;
-	if (s->role == CV_ROLE_CLIENT) { /* from now on an offer finds it */
-		struct cv_sock **b = bucket(&s->tuple);
-
-		s->hash_next = *b;
-		*b = s;
-	}
-	/* Partner: cv_sock_enter(). */
-	atomic_store_explicit(&s->mode, CV_CAREFUL, memory_order_seq_cst);
+	s->seek = CV_SEEK_FIND;
+	s->tries = 0;
 }
 
-static bool quiet(const struct cv_sock *s)
+/*
+ * The peer is there: from now on calls are made carefully. True when no thread is inside a plain call any more; else the last one to leave posts our work. tx
+ * and rx held. Partner: cv_sock_enter().
+ */
+static bool quiesce(struct cv_sock *s)
 {
+	if (s->seek == CV_SEEK_FIND) {
+		s->seek = CV_SEEK_QUIET;
+		atomic_store_explicit(&s->row->state, CV_ROW_SWITCHING, memory_order_relaxed);
+		atomic_store_explicit(&s->mode, CV_CAREFUL, memory_order_seq_cst);
+	}
 	return atomic_load_explicit(&s->in_kernel, memory_order_seq_cst) == 0;
 }
 
@@ -310,7 +315,7 @@ static void attached(struct cv_sock *s, struct cv_link *l)
 	s->link_ops = l->ops;
 	cv_engine_attach(s);
 	cv_owner_listen();
-	if (!cv_owner_linked(s))
+	if (!cv_owner_linked(s)) /* shared since */
 		s->stay_out = true;
 	s->seek = CV_SEEK_ENGINE;
 	s->deadline = cv_now_ns() + s->set->handshake_timeout;
@@ -318,10 +323,39 @@ static void attached(struct cv_sock *s, struct cv_link *l)
 	l->ops->want(&s->st, 0, CV_WANT_RX_BELL, 0);
 }
 
+/* Server, quiet: offer the connection to the process that answered. tx and rx held. */
+static void offer(struct cv_sock *s)
+{
+	struct cv_link *l = s->answered;
+	enum cv_reason why = CV_REASON_NONE;
+	int err;
+
+	s->answered = NULL;
+	if (cv_owner_of(s) != CV_OWNER_US) /* forked meanwhile: who does I/O first goes on with it */
+		why = CV_REASON_FORK;
+	else if (!l || !l->up)
+		why = CV_REASON_PEER_ABSENT;
+	if (why != CV_REASON_NONE) {
+		seek_end(s);
+		cv_upgrade_rest(s, why);
+		return;
+	}
+	err = cv_shm_attach(l, &s->st, &s->tuple);
+	if (err) { /* no slot left there: a further link, from the start */
+		s->dial_anew = true;
+		seek_end(s);
+		cv_upgrade_rest(s, CV_REASON_NO_SLOT);
+		return;
+	}
+	seek_end(s);
+	attached(s, l);
+	cv_stream_open(&s->st, l->identity);
+	cv_engine_settle(s);
+}
+
 static void dialled(void *arg, struct cv_link *l, enum cv_reason why)
 {
 	struct cv_sock *s = arg;
-	int err;
 
 	if (!l) {
 		give_up(s, why);
@@ -329,27 +363,11 @@ static void dialled(void *arg, struct cv_link *l, enum cv_reason why)
 	}
 	cv_lock(&s->tx);
 	cv_lock(&s->rx);
-	if (s->seek != CV_SEEK_FIND || s->closing || s->role != CV_ROLE_SERVER) {
-		cv_unlock(&s->rx);
-		cv_unlock(&s->tx);
-		return;
-	}
-	if (!cv_owner_claim(s)) { /* forked meanwhile, and the other process was first */
-		seek_end(s);
-		cv_upgrade_rest(s, CV_REASON_FORK);
-		cv_unlock(&s->rx);
-		cv_unlock(&s->tx);
-		return;
-	}
-	err = cv_shm_attach(l, &s->st, &s->tuple);
-	if (!err) {
-		seek_end(s);
-		attached(s, l);
-		cv_stream_open(&s->st, l->identity);
-		cv_engine_settle(s);
-	} else { /* no slot left there: a further link */
-		s->dial_anew = true;
-		cv_agent_timer(&s->timer, cv_now_ns() + 1000000);
+	if (s->seek == CV_SEEK_FIND && !s->closing && s->role == CV_ROLE_SERVER) {
+		s->answered = l;
+		cv_agent_timer(&s->timer, cv_now_ns() + s->set->handshake_timeout);
+		if (quiesce(s))
+			offer(s);
 	}
 	cv_unlock(&s->rx);
 	cv_unlock(&s->tx);
@@ -361,17 +379,20 @@ static struct cv_stream *offered(struct cv_link *l, const struct cv_tuple *t, en
 
 	(void)l;
 	*nak = CV_REASON_NONE;
-	if (!s || !quiet(s))
+	if (!s)
 		return NULL;
 	cv_lock(&s->tx);
 	cv_lock(&s->rx);
 	if (!s->closing && !s->stay_out && (s->seek == CV_SEEK_FIND || s->seek == CV_SEEK_QUIET)) {
-		if (cv_owner_claim(s))
+		if (!quiesce(s))
+			goto later;
+		if (cv_owner_of(s) == CV_OWNER_US)
 			return &s->st;
 		*nak = CV_REASON_FORK;
 		seek_end(s);
 		cv_upgrade_rest(s, CV_REASON_FORK);
 	}
+later:
 	cv_unlock(&s->rx);
 	cv_unlock(&s->tx);
 	return NULL;
@@ -405,16 +426,20 @@ static const struct cv_link_events events = {
 
 /* ---- the agent's turns --------------------------------------------------------------------------------------------------------- */
 
+static void work(struct cv_work *w);
+
 static void timer(struct cv_timer *t)
 {
 	struct cv_sock *s = cv_container_of(t, struct cv_sock, timer);
 
 	if (s->seek == CV_SEEK_ENGINE)
 		cv_engine_late(s);
-	else if (s->seek == CV_SEEK_FIND && s->role == CV_ROLE_SERVER)
+	else if (s->seek == CV_SEEK_NO)
+		work(&s->work); /* was still connecting */
+	else if (s->seek == CV_SEEK_FIND && s->role == CV_ROLE_SERVER && !s->answered)
 		dial(s);
 	else
-		give_up(s, CV_REASON_PEER_ABSENT);
+		give_up(s, s->seek == CV_SEEK_QUIET ? CV_REASON_TIMEOUT : CV_REASON_PEER_ABSENT);
 }
 
 /* tx and rx held; lets go. */
@@ -439,7 +464,8 @@ static void finish_closed(struct cv_sock *s)
 static void work(struct cv_work *w)
 {
 	struct cv_sock *s = cv_container_of(w, struct cv_sock, work);
-	bool go = false;
+	bool go = false, ask;
+	struct cv_tuple t;
 
 	if (!atomic_load_explicit(&s->used, memory_order_acquire))
 		return;
@@ -454,19 +480,29 @@ static void work(struct cv_work *w)
 		finish_closed(s);
 		return;
 	}
-	if (s->seek == CV_SEEK_NO && atomic_load_explicit(&s->mode, memory_order_relaxed) == CV_PLAIN && !s->stay_out)
+	if (s->seek == CV_SEEK_NO && atomic_load_explicit(&s->mode, memory_order_relaxed) == CV_PLAIN && !s->stay_out) {
 		consider(s);
+		go = s->seek == CV_SEEK_FIND;
+	}
 	if (s->seek == CV_SEEK_ENGINE)
 		cv_engine_settle(s);
 	if ((s->seek == CV_SEEK_QUIET || s->seek == CV_SEEK_FIND) && s->stay_out) {
 		seek_end(s);
 		s->seek = CV_SEEK_NO;
+		go = false;
 	}
-	go = s->seek == CV_SEEK_QUIET && quiet(s);
+	ask = s->seek == CV_SEEK_QUIET && quiesce(s);
+	if (ask && s->role == CV_ROLE_SERVER) {
+		offer(s);
+		ask = false;
+	}
+	t = s->tuple;
 	cv_unlock(&s->rx);
 	cv_unlock(&s->tx);
 	if (go)
 		find(s);
+	if (go || ask)
+		cv_shm_offers(&t); /* one may wait for it */
 }
 
 /* ---- from application threads -------------------------------------------------------------------------------------------------- */

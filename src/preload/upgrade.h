@@ -10,8 +10,8 @@
 
 enum cv_seek {
 	CV_SEEK_NO,	/* not trying */
-	CV_SEEK_QUIET,	/* waits until no thread is inside a plain call */
-	CV_SEEK_FIND,	/* rendezvous: listening, or dialling */
+	CV_SEEK_FIND,	/* rendezvous: listening, or dialling; the application makes plain calls */
+	CV_SEEK_QUIET,	/* the peer is there: waits until no thread is inside a plain call */
 	CV_SEEK_ENGINE, /* attached to a link; the engine is at work, or done */
 };
 

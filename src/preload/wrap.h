@@ -50,6 +50,8 @@ static inline void cv_fd_fresh(int fd)
 }
 /* to is a new duplicate of fd. */
 void cv_fd_duplicated(int fd, int to);
+/* What is known of an unconnected socket changes from e to now, at fd and at its duplicates. */
+void cv_fd_other(int fd, uintptr_t e, uintptr_t now);
 /* O_NONBLOCK was set or cleared. */
 void cv_fd_nonblock(int fd, bool on);
 /*

@@ -14,6 +14,15 @@ void cv_engine_drop_tx(struct cv_stream *s)
 		cv_engine_set_tx(s, CV_RAW);
 }
 
+/* The ring tells of it wherever the peer may still look there: once our fence has gone out. */
+static void publish_end(struct cv_stream *s, uint32_t flags)
+{
+	if (s->e.link_dead)
+		atomic_fetch_or_explicit(&s->tx.w->end, flags, memory_order_release);
+	else
+		s->ops->publish(s, flags);
+}
+
 /* The twin, or the stream's own end, tells nothing more. err 0: EOF after what is there. */
 static void end(struct cv_stream *s, int err)
 {
@@ -50,6 +59,8 @@ void cv_engine_fail(struct cv_stream *s, enum cv_reason why)
 	atomic_store_explicit(&s->fault, true, memory_order_relaxed);
 	if (s->e.rx_wait == CV_WAIT_END)
 		return;
+	if (s->phase != CV_PH_IDLE && s->e.fence_begun && !CV_FAULT_IF(45)) /* else the peer would take the RST for our death with nothing lost */
+		publish_end(s, CV_END_RST | CV_END_CLOSED);
 	s->e.proven = false;
 	s->e.owed = 0;
 	end(s, ECONNRESET);
@@ -200,6 +211,11 @@ int cv_stream_shut_wr(struct cv_stream *s)
 void cv_engine_close_now(struct cv_stream *s)
 {
 	s->done = true;
+	if (s->reset_twin && s->e.fence_begun && s->tx_state != CV_RAW) {
+		bool fin = (s->tx_shut && s->tx_state == CV_RING) || CV_FAULT_IF(34); /* the peer has it already: what it sees is an EOF */
+
+		publish_end(s, fin ? CV_END_FIN | CV_END_CLOSED : CV_END_RST | CV_END_CLOSED);
+	}
 	cv_engine_drop_tx(s);
 	cv_spill_free(&s->spill, s->ops);
 	if (s->rx_state != CV_RAW)
@@ -256,15 +272,6 @@ int cv_engine_close_step(struct cv_stream *s)
 	return 1;
 }
 
-/* The ring tells of it wherever the peer may still look there: once our fence has gone out. */
-static void publish_end(struct cv_stream *s, uint32_t flags)
-{
-	if (s->e.link_dead)
-		atomic_fetch_or_explicit(&s->tx.w->end, flags, memory_order_release);
-	else
-		s->ops->publish(s, flags);
-}
-
 int cv_stream_close(struct cv_stream *s, bool abort, bool *reset)
 {
 	*reset = abort || s->reset_twin;
@@ -279,10 +286,8 @@ int cv_stream_close(struct cv_stream *s, bool abort, bool *reset)
 	}
 	if (abort || s->spill.len || ring_unread(s) || twin_unread(s)) {
 		s->closed = true;
-		*reset = true;
-		if (s->e.fence_done && s->tx_state != CV_RAW)
-			publish_end(s, CV_FAULT_IF(34) ? CV_END_FIN | CV_END_CLOSED : CV_END_RST | CV_END_CLOSED);
-		else if (s->phase == CV_PH_SWITCHING && !s->e.fence_begun)
+		*reset = s->reset_twin = true;
+		if (s->phase == CV_PH_SWITCHING && !s->e.fence_begun)
 			cv_engine_msg(s, CV_MSG_CANCEL, CV_REASON_CLOSED, 0, 0, NULL);
 		cv_engine_close_now(s);
 		return 0;

@@ -43,6 +43,11 @@ enum { CV_RESUME_FIN = 1, CV_RESUME_AWAIT = 2 };
 #define CV_STATE_HOOK(s, half, from, to)
 #endif
 
+/* Where the other side's stores may become visible between two of our loads: the simulator lets them. */
+#ifndef CV_RACE
+#define CV_RACE(s)
+#endif
+
 /* stream.c */
 void cv_engine_set_tx(struct cv_stream *s, enum cv_half to);
 void cv_engine_set_rx(struct cv_stream *s, enum cv_half to);

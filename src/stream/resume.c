@@ -107,10 +107,11 @@ void cv_stream_link_down(struct cv_stream *s, enum cv_reason why)
 	if (s->e.twin_ended && s->e.rx_wait == CV_WAIT_RAW)
 		cv_engine_twin_end(s, 0);
 	switch (s->phase) {
-	case CV_PH_OPENING:
-		s->phase = CV_PH_IDLE;
+	case CV_PH_OPENING: /* the peer may have got the OPEN, and be FROZEN */
+		s->phase = CV_PH_LEAVING;
 		s->reason = (uint8_t)why;
-		s->ops->changed(s);
+		cv_engine_rx_raw(s, 0);
+		cv_engine_phase(s);
 		return;
 	case CV_PH_SWITCHING:
 		if (s->e.fence_begun && !CV_FAULT_IF(44))
@@ -145,7 +146,7 @@ static void own_error(struct cv_stream *s)
 void cv_engine_rx_raw(struct cv_stream *s, uint64_t owed)
 {
 	s->e.rx_wait = CV_WAIT_DONE;
-	s->e.partial = false;
+	s->e.partial = 0;
 	own_error(s);
 	s->e.owed = owed;
 	if (s->rx_state == CV_FROZEN || (s->rx_state == CV_RAW && cv_engine_unsettled(s)))
@@ -163,7 +164,9 @@ void cv_engine_rx_settle(struct cv_stream *s)
 		if (s->e.rx_wait != CV_WAIT_END || !s->e.link_dead || cv_ring_readable(&s->rx) > 0)
 			return;
 		/* The end of the ring lies in memory that never came here. */
-		atomic_store_explicit(&s->err, ECONNRESET, memory_order_relaxed);
+		if (!s->e.rst_seen)
+			atomic_store_explicit(&s->err, ECONNRESET, memory_order_relaxed);
+		s->e.rst_seen = true;
 	}
 	if (s->e.rx_wait == CV_WAIT_DONE && ((s->e.owed && !s->handover) || cv_engine_unsettled(s)))
 		return;

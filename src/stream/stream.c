@@ -384,9 +384,11 @@ static ssize_t owed_recv(struct cv_stream *s, const struct iovec *iov, int iovcn
 /* RING and nothing to read: has the peer ended its direction? 0 = EOF, or -errno. */
 static ssize_t ring_end(struct cv_stream *s, bool *again)
 {
-	uint32_t end = atomic_load_explicit(&s->rx.w->end, memory_order_acquire);
+	uint32_t end;
 	int64_t n;
 
+	CV_RACE(s);
+	end = atomic_load_explicit(&s->rx.w->end, memory_order_acquire);
 	if (!(end & (CV_END_FIN | CV_END_RST)))
 		return -EAGAIN;
 	/* The tail may have moved before the flag was set. Acquire above: what we load now is final. */
@@ -535,10 +537,10 @@ static uint32_t poll_rx(struct cv_stream *s, uint32_t *twin, bool *ended)
 	if (end & (CV_END_FIN | CV_END_RST)) { /* RDHUP as the kernel: when the FIN has come, not when it is reached */
 		*ended = true;
 		bits |= CV_FAULT_IF(41) ? 0 : EPOLLRDHUP;
-		if (!(end & CV_END_RST) || !bits)
+		if (!(bits & EPOLLIN))
 			bits |= atomic_load_explicit(&s->rx.w->tail, memory_order_acquire) == s->rx.head && !CV_FAULT_IF(41) ? EPOLLIN : 0;
 		if (end & CV_END_RST)
-			bits |= EPOLLIN | EPOLLHUP | (s->e.rst_seen ? 0 : EPOLLERR);
+			bits |= EPOLLHUP | (s->e.rst_seen ? 0 : EPOLLERR);
 	}
 	if (s->e.rx_wait == CV_WAIT_END) {
 		*ended = true;

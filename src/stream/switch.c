@@ -162,8 +162,8 @@ static int on_cancel(struct cv_stream *s, const struct cv_msg *m)
 	}
 	if ((s->phase != CV_PH_SWITCHING && s->phase != CV_PH_LEAVING) || s->e.resume_seen || s->e.rx_wait == CV_WAIT_END)
 		return 0;
-	if (s->e.proven)
-		return -EPROTO; /* it had fenced */
+	if (s->e.proven) /* it had fenced: only to answer our wait on the twin, after it said this */
+		return s->e.await ? 0 : -EPROTO;
 	s->e.cancel_seen = true;
 	s->e.cancel_owed = m->b;
 	if (s->e.await) /* it answers on the twin, or has gone on raw: only the twin can tell */
@@ -342,7 +342,6 @@ static int at_n(struct cv_stream *s)
 {
 	struct cv_rec want, got;
 	ssize_t n;
-	bool partial;
 
 	n = s->ops->twin_recv(s, &got, sizeof(got), true);
 	if (n == -EAGAIN || n == -EINTR)
@@ -351,20 +350,18 @@ static int at_n(struct cv_stream *s)
 		return cv_engine_twin_end(s, n ? (int)-n : 0);
 	cv_engine_fence(s, !s->e.initiator, &want, CV_REC_FENCE);
 	if (memcmp(&got, &want, (size_t)n) != 0 && !(CV_FAULT_IF(18) && n == (ssize_t)sizeof(got))) {
-		s->e.partial = false;
+		s->e.partial = 0;
 		if (!s->e.by_twin && !s->e.await && !s->e.link_dead)
 			return 0;
 		cv_engine_rx_raw(s, s->e.cancel_seen ? s->e.cancel_owed : 0);
 		return 1;
 	}
 	if ((size_t)n < sizeof(got)) {
-		partial = s->e.partial;
-		s->e.partial = true;
-		if (s->e.twin_ended || !partial)
-			s->e.moved++;
+		s->e.moved += n != s->e.partial;
+		s->e.partial = (uint8_t)n;
 		return 0;
 	}
-	s->e.partial = false;
+	s->e.partial = 0;
 	n = s->ops->twin_recv(s, &got, sizeof(got), false);
 	if (n != (ssize_t)sizeof(got)) {
 		cv_engine_fail(s, CV_REASON_BYPASS);

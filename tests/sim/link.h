@@ -310,7 +310,8 @@ static void learn_down(int x)
 		return;
 	me->q_head = me->q_tail;
 	me->link_seen = 0;
-	if (W.rdma && me->s.phase == CV_PH_OPENING) /* the peer may have been FROZEN, and nothing tells */
+	/* The peer may be FROZEN, and nothing tells; or become so before it learns of this, when nobody looks at its line any more. */
+	if (me->slot >= 0 && me->s.e.rx_wait == CV_WAIT_RAW && (W.rdma || W.slot[me->slot].lane[!x].w_seen.whole == CV_WHOLE_RAW))
 		me->called_off = me->s.epoch;
 	if (me->slot >= 0)
 		cv_stream_link_down(&me->s, W.killed_any ? CV_REASON_PEER_DEAD : CV_REASON_LINK_DOWN);

@@ -10,9 +10,12 @@
 #define CV_DEBUG 1
 #define CV_RING_MIN 64u
 #define CV_SPILL_MIN 64u
+#define CV_RACE(s) sim_race(s)
 #define CV_STATE_HOOK(s, half, from, to) sim_state((half), (from), (to))
 #include <stdint.h>
+struct cv_stream;
 static void sim_state(int half, int from, int to);
+static void sim_race(struct cv_stream *s);
 
 #include "../../src/stream/ending.c"
 #include "../../src/stream/resume.c"
@@ -41,6 +44,15 @@ static void sim_state(int half, int from, int to)
 {
 	seen_moves[half][from][to]++;
 	TRACE("    %s %s -> %s\n", half ? "rx" : "tx", half_name[from], half_name[to]);
+}
+
+static void sim_race(struct cv_stream *s)
+{
+	struct side *me = cv_container_of(s, struct side, s);
+
+	if (W.fair || me->slot < 0 || (W.rdma && !link_alive(me)) || !chance(100))
+		return;
+	W.raced = lane_show_w(&W.slot[me->slot].lane[!SIDE(s)], false);
 }
 
 void fail(const char *fmt, ...)
@@ -106,11 +118,11 @@ static void setup(uint64_t seed, bool verbose)
 		cv_stream_init(&W.side[x].s, W.rdma ? &rdma_ops : &shm_ops, &W.lim);
 	}
 	W.p_open = 30;
-	W.p_leave = chance(128) ? 4 : 0;
-	W.p_timeout = chance(64) ? 4 : 0;
+	W.p_leave = chance(20) ? 60 : chance(128) ? 4 : 0;
+	W.p_timeout = chance(20) ? 60 : chance(64) ? 4 : 0;
 	W.p_link_kill = chance(80) ? 3 : 0;
 	W.p_kill = chance(40) ? 2 : 0;
-	W.p_close = chance(100) ? 3 : 0;
+	W.p_close = chance(20) ? 20 : chance(100) ? 3 : 0;
 	W.p_shut = chance(100) ? 3 : 0;
 	W.p_bypass = chance(30) ? 40 : 0;
 }
@@ -208,6 +220,8 @@ static void timeout(int x)
 		reset_connection(x, "deadline");
 	else
 		linger_done(x);
+	/* An end that nobody explained in time; a close that did not wait for the peer's records. */
+	W.chaos_reset |= (W.rdma && me->s.e.twin_ended) || me->app_closed;
 }
 
 static void leave(int x, bool handover)
@@ -438,8 +452,8 @@ static void finish(void)
 
 				if (me->killed || me->broken || !cv_stream_busy(&me->s))
 					continue;
-				if (!W.killed_any && !W.link_died && !W.side[!x].app_closed && !W.side[!x].broken && !me->app_closed &&
-				    !me->s.e.by_twin && !me->s.handover)
+				if (!W.killed_any && !W.side[!x].app_closed && !W.side[!x].broken && !me->app_closed && !me->s.e.partial &&
+				    !me->s.handover)
 					fail("side %d: only a deadline would help: phase %u, tx %s, rx %s, wait %u", x, me->s.phase,
 					     half_name[me->s.tx_state], half_name[me->s.rx_state], me->s.e.rx_wait);
 				if (idle > 5)

@@ -81,7 +81,7 @@ struct world {
 	unsigned step;
 	bool link_up, chaos_reset;
 	uint32_t link; /* generation */
-	bool link_died, killed_any;
+	bool link_died, killed_any, raced;
 	bool flushing_kill;
 	unsigned ups, leaves;
 	struct side side[2];

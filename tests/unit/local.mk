@@ -67,7 +67,7 @@ tests_unit_cli_test_segment_LDADD = $(cli_test_ldadd)
 
 # readiness
 ready_test_sources = tests/unit/preload_ready/fake.c tests/unit/preload_ready/fake.h \
-	src/preload/epoll.c src/preload/epoll_bell.c src/preload/epoll_ctl.c src/preload/epoll_item.c src/preload/epoll_wait.c \
+	src/preload/epoll.c src/preload/epoll_bell.c src/preload/epoll_ctl.c src/preload/epoll_item.c src/preload/epoll_move.c src/preload/epoll_wait.c \
 	src/preload/poll.c src/preload/poll_careful.c src/preload/select.c src/preload/spin.c src/preload/fd.c src/preload/real.c \
 	src/base/clock.c src/base/lock.c src/link/internal_fd.c src/observe/log.c
 ready_test_ldadd = $(CMOCKA_LIBS) -lpthread -ldl
@@ -77,3 +77,31 @@ tests_unit_preload_ready_test_epoll_SOURCES = tests/unit/preload_ready/test_epol
 tests_unit_preload_ready_test_epoll_LDADD = $(ready_test_ldadd)
 tests_unit_preload_ready_test_poll_SOURCES = tests/unit/preload_ready/test_poll.c $(ready_test_sources)
 tests_unit_preload_ready_test_poll_LDADD = $(ready_test_ldadd)
+
+# stream
+check_PROGRAMS += tests/unit/stream/test_ring tests/unit/stream/test_spill
+TESTS += tests/unit/stream/test_ring tests/unit/stream/test_spill
+tests_unit_stream_test_ring_SOURCES = tests/unit/stream/test_ring.c src/stream/ring.c
+tests_unit_stream_test_ring_LDADD = $(CMOCKA_LIBS)
+tests_unit_stream_test_spill_SOURCES = tests/unit/stream/test_spill.c src/stream/spill.c
+tests_unit_stream_test_spill_LDADD = $(CMOCKA_LIBS)
+
+# preload: the wrappers, with a mock where sockets are. They are the test program's own read(), close(), ...
+wrapper_sources = src/preload/entry.c src/preload/fd.c src/preload/fdcalls.c src/preload/filecalls.c src/preload/pass.c src/preload/proc.c \
+	src/preload/real.c src/preload/recvcalls.c src/preload/sendcalls.c src/preload/sockcalls.c src/preload/spawn.c src/preload/syscall.c \
+	src/base/lock.c tests/unit/preload/mock.c tests/unit/preload/mock.h
+wrapper_tests = tests/unit/preload/test_fd tests/unit/preload/test_sig tests/unit/preload/test_calls tests/unit/preload/test_fdcalls
+check_PROGRAMS += $(wrapper_tests)
+TESTS += $(wrapper_tests)
+tests_unit_preload_test_fd_SOURCES = tests/unit/preload/test_fd.c src/preload/fd.c
+tests_unit_preload_test_fd_LDADD = $(CMOCKA_LIBS) -lpthread
+tests_unit_preload_test_sig_SOURCES = tests/unit/preload/test_sig.c src/preload/sig.c src/preload/real.c src/base/lock.c
+tests_unit_preload_test_sig_LDADD = $(CMOCKA_LIBS) -lpthread -ldl
+tests_unit_preload_test_calls_SOURCES = tests/unit/preload/test_calls.c $(wrapper_sources)
+tests_unit_preload_test_calls_LDADD = $(CMOCKA_LIBS) -lpthread -ldl
+tests_unit_preload_test_fdcalls_SOURCES = tests/unit/preload/test_fdcalls.c $(wrapper_sources)
+tests_unit_preload_test_fdcalls_LDADD = $(CMOCKA_LIBS) -lpthread -ldl
+
+# preload: the built library, from outside
+TESTS += tests/preload/symbols tests/preload/passthrough
+EXTRA_DIST += tests/preload/symbols tests/preload/passthrough

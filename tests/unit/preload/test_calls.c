@@ -515,20 +515,32 @@ static void test_connect_accept(void **state)
 	close(c);
 }
 
-/* Sockets that are not to be tracked once they connect. */
-static void test_connect_untracked(void **state)
+/* Duplicates of an unconnected socket; and those that are not to be tracked once they connect. */
+static void test_connect_others(void **state)
 {
 	struct sockaddr_in addr;
-	int l = listener(&addr), c, d, on = 1;
+	int l = listener(&addr), c, d, x, y, on = 1;
 
 	(void)state;
+	/* duplicates made before: all become the one socket, and know of each other's O_NONBLOCK; another pair is none of theirs */
 	c = socket(AF_INET, SOCK_STREAM, 0);
 	d = dup(c);
-	assert_int_equal(connect(d, (struct sockaddr *)&addr, sizeof(addr)), 0);
-	assert_int_equal(mock.news, 0);
-	assert_int_equal(cv_fd_get(d), CV_FD_OTHER);
+	x = socket(AF_INET, SOCK_STREAM, 0);
+	y = dup(x);
+	assert_int_equal(fcntl(c, F_SETFL, O_NONBLOCK), 0);
+	connect(d, (struct sockaddr *)&addr, sizeof(addr));
+	assert_int_equal(mock.news, 1);
+	assert_true(mock.nonblock);
+	assert_non_null(cv_fd_sock(d));
+	assert_ptr_equal(cv_fd_sock(c), cv_fd_sock(d));
+	assert_int_equal(cv_fd_sock(c)->refs, 2);
+	assert_null(cv_fd_sock(x));
+	assert_null(cv_fd_sock(y));
 	close(c);
 	close(d);
+	close(x);
+	close(y);
+	mock.news = 0;
 	c = socket(AF_INET, SOCK_STREAM, 0);
 	assert_int_equal(setsockopt(c, SOL_SOCKET, SO_TIMESTAMP, &on, sizeof(on)), 0);
 	assert_int_equal(connect(c, (struct sockaddr *)&addr, sizeof(addr)), 0);
@@ -658,7 +670,7 @@ int main(void)
 		T(test_untracked),   T(test_read_family), T(test_refused),	     T(test_recv_trunc),	T(test_recvmsg),
 		T(test_recvmmsg),    T(test_bracket),	  T(test_write_family),	     T(test_sendmmsg),		T(test_printf),
 		T(test_sendfile),    T(test_fall_back),	  T(test_timeo),	     T(test_socket),		T(test_connect_accept),
-		T(test_unix_listener), T(test_connect_untracked), T(test_shutdown_ioctl), T(test_syscall), T(test_uring),
+		T(test_unix_listener), T(test_connect_others), T(test_shutdown_ioctl), T(test_syscall), T(test_uring),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -175,7 +175,7 @@ static void test_dup(void **state)
 	assert_int_equal(mock.ep_dups, 1);
 	cv_fd_set(BASE + 30, CV_FD_OTHER | CV_FD_OTHER_TCP);
 	assert_int_equal(dup2(BASE + 30, BASE + 33), BASE + 33);
-	assert_int_equal(cv_fd_get(BASE + 33), CV_FD_OTHER | CV_FD_OTHER_TCP | CV_FD_OTHER_SHARED);
+	assert_int_equal(cv_fd_get(BASE + 33) & ((1 << CV_FD_OTHER_GROUP) - 1), CV_FD_OTHER | CV_FD_OTHER_TCP | CV_FD_OTHER_SHARED);
 	assert_int_equal(cv_fd_get(BASE + 30), cv_fd_get(BASE + 33));
 }
 
@@ -275,6 +275,13 @@ static int status_of(pid_t pid)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + status;
 }
 
+/* libtsan makes a fork of every vfork, without us too: its child shares no memory. */
+#ifdef __SANITIZE_THREAD__
+#define VFORK_SHARES 0
+#else
+#define VFORK_SHARES 1
+#endif
+
 /* In a vfork child everything is the kernel's, and the parent's table stays. */
 static void test_vfork(void **state)
 {
@@ -327,6 +334,8 @@ static void test_vfork_exec(void **state)
 		_exit(99);
 	}
 	assert_int_equal(status_of(pid), 0);
+	if (!VFORK_SHARES)
+		skip();
 	assert_int_equal(mock.fall_backs, 2); /* the dup2, and fd itself, which has no CLOEXEC */
 	assert_ptr_equal(mock.last, s);
 	assert_int_equal(mock.how, CV_LEAVE_HANDOVER);
@@ -395,7 +404,8 @@ static void test_exit(void **state)
 	if (pid == 0)
 		_exit(5);
 	assert_int_equal(status_of(pid), 5);
-	assert_int_equal(*seen, 0);
+	if (VFORK_SHARES)
+		assert_int_equal(*seen, 0);
 	munmap(seen, 4096);
 }
 

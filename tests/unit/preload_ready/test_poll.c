@@ -193,6 +193,25 @@ static void switched_meanwhile(void **state)
 	assert_int_equal(s.p.revents, POLLIN);
 }
 
+/* It sleeps when the socket is on TCP and nobody thinks of an upgrade yet: it must neither keep it from being upgraded for long, nor sleep through it. */
+static void plain_first(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct sleeper s = {.f = fake_new(), .events = POLLIN, .sel = i == 1};
+
+		start(&s, true);
+		while (s.f->s.in_kernel || !__atomic_load_n(&s.f->s.waiters, __ATOMIC_ACQUIRE))
+			cv_sys0(SYS_sched_yield);
+		fake_link(s.f);
+		fake_ring(s.f, EPOLLIN, false);
+		while (pthread_tryjoin_np(s.t, NULL)) /* asked for by then */
+			fake_ring(s.f, EPOLLIN, false);
+		assert_int_equal(s.n, 1);
+		assert_int_equal(s.p.revents, POLLIN);
+	}
+}
+
 /* A socket of an epoll set that somebody polls as well: the ring goes to both, and to the set alone again afterwards. */
 static void shared_with_epoll(void **state)
 {
@@ -392,7 +411,7 @@ int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		CASE(answers), CASE(mixed), CASE(careful), CASE(brackets_plain), CASE(woken), CASE(switched_meanwhile),
+		CASE(answers), CASE(mixed), CASE(careful), CASE(brackets_plain), CASE(woken), CASE(switched_meanwhile), CASE(plain_first),
 		CASE(shared_with_epoll), CASE(polls_a_set), CASE(selects), CASE(muted_hangup), CASE(signals), CASE(large), CASE(cancelled),
 	};
 

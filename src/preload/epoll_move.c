@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Items move between the kernel's set and ours, as their socket does between TCP and a link; they become ready; they end. */
+#include "epoll_int.h"
+#include "owner.h"
+#include "../observe/log.h"
+
+static void to_user(struct cv_epitem *it)
+{
+	struct cv_epoll *e = it->e;
+	struct cv_sock *s = it->s;
+
+	if (it->on && it->kreg) {
+		/* ENOENT: the record outlived the registration. Unless the number went to another file and a dup keeps the registration alive. */
+		if (cv_ep_raw(it, EPOLL_CTL_DEL) == -ENOENT && cv_sock_valid(s, it->kfd)) {
+			cv_ep_drop(it);
+			return;
+		}
+	}
+	it->kreg = false;
+	e->users++;
+	e->set = s->set;
+	cv_ep_bell_join(it, cv_ep_link_of(s));
+	cv_lock(&s->wait_lock);
+	it->where = CV_ITEM_USER;
+	cv_ep_route(s, false);
+	cv_unlock(&s->wait_lock);
+	if (it->on && !it->disabled)
+		cv_ep_announce(it);
+}
+
+static void to_kernel(struct cv_epitem *it)
+{
+	struct cv_epoll *e = it->e;
+	struct cv_sock *s = it->s;
+	struct cv_link *link;
+
+	cv_lock(&s->wait_lock);
+	it->where = CV_ITEM_KERNEL;
+	it->routed = false;
+	link = cv_ep_link_of(s);
+	/* What is left in the ring, and what still comes there, the agent hears of. */
+	if (link)
+		link->ops->want(&s->st, 0, CV_WANT_RX_BELL | CV_WANT_TX_BELL, 0);
+	cv_unlock(&s->wait_lock);
+	e->users--;
+	cv_ep_bell_leave(it);
+	if (!it->on) {
+		cv_ep_drop(it);
+		return;
+	}
+	/* A fired ONESHOT stays out altogether: the kernel would report HUP of one that is in. */
+	if (!it->disabled && !e->foreign) {
+		long err;
+
+		if (cv_fd_get(it->fd) != (uintptr_t)s) /* closed, a dup lives on */
+			it->kfd = s->fd;
+		err = cv_ep_raw(it, EPOLL_CTL_ADD);
+		it->kreg = !err || err == -EEXIST;
+		if (err)
+			cv_log(CV_LOG_WARN, "fd %d could not be put back into epoll set %d: error %ld", it->kfd, e->fd, -err);
+	}
+	if (!it->disabled)
+		cv_ep_announce(it);
+}
+
+void cv_ep_sync(struct cv_epitem *it)
+{
+	bool want = cv_ep_linked(it->s) && cv_ep_link_of(it->s) && !it->e->off && !it->e->foreign;
+
+	if (want && it->where == CV_ITEM_KERNEL)
+		to_user(it);
+	else if (!want && it->where == CV_ITEM_USER)
+		to_kernel(it);
+}
+
+void cv_ep_give_up(struct cv_epitem *it)
+{
+	struct epoll_event ev = {.events = it->events, .data.u64 = it->data};
+	struct cv_epoll *e = it->e;
+	bool on = it->on;
+
+	if (it->where == CV_ITEM_USER) {
+		to_kernel(it);
+		if (!on)
+			return; /* it is gone */
+	}
+	/* A ONESHOT that has fired keeps our tag until it is armed again, when it gets the program's value anyway. */
+	if (it->kreg && !it->disabled && cv_sys4(SYS_epoll_ctl, e->fd, EPOLL_CTL_MOD, it->kfd, &ev) == -EINVAL) { /* EXCLUSIVE */
+		cv_ep_raw(it, EPOLL_CTL_DEL);
+		cv_sys4(SYS_epoll_ctl, e->fd, EPOLL_CTL_ADD, it->kfd, &ev);
+	}
+	if (it->s)
+		cv_ep_drop(it);
+	else
+		cv_ep_pending_drop(it);
+}
+
+/* A socket's items can only be reached inside wait_lock, their sets' locks come before it: note them, then lock, then look whether they are still the same. */
+static unsigned items_of(struct cv_sock *s, struct cv_epitem *it[CV_EP_SETS], struct cv_epoll *e[CV_EP_SETS])
+{
+	unsigned n = 0;
+
+	cv_lock(&s->wait_lock);
+	for (struct cv_epitem *i = s->items; i && n < CV_EP_SETS; i = i->snext) {
+		it[n] = i;
+		e[n++] = i->e;
+	}
+	cv_unlock(&s->wait_lock);
+	return n;
+}
+
+static bool lock_item(struct cv_sock *s, struct cv_epitem *it, struct cv_epoll *e)
+{
+	if (!e)
+		return false;
+	cv_lock(&e->lock);
+	if (likely(it->e == e && it->s == s))
+		return true;
+	cv_unlock(&e->lock);
+	return false;
+}
+
+static CV_COLD void adopt_pending(struct cv_sock *s)
+{
+	for (;;) {
+		struct cv_epitem *p;
+		struct cv_epoll *e;
+		int fd = -1;
+
+		e = cv_ep_pending_of(s, &fd);
+		if (!e)
+			return;
+		cv_lock(&e->lock);
+		p = cv_ep_pending_find(e, fd);
+		if (p)
+			cv_ep_adopt(p, s);
+		cv_unlock(&e->lock);
+	}
+}
+
+void cv_epoll_moved(struct cv_sock *s)
+{
+	struct cv_epitem *it[CV_EP_SETS];
+	struct cv_epoll *e[CV_EP_SETS];
+	unsigned n;
+
+	if (unlikely(cv_ep_pending_any()))
+		adopt_pending(s);
+	n = items_of(s, it, e);
+	for (unsigned i = 0; i < n; i++) {
+		if (!lock_item(s, it[i], e[i]))
+			continue;
+		cv_ep_sync(it[i]);
+		cv_unlock(&e[i]->lock);
+	}
+	/* In no set: nobody wants to be rung, while it was being switched the agent did. Who waits in another way is woken next, and says so again. */
+	if (n == 0) {
+		cv_lock(&s->wait_lock);
+		if (cv_ep_linked(s) && cv_ep_link_of(s))
+			cv_ep_link_of(s)->ops->want(&s->st, 0, 0, CV_WANT_RX_BELL | CV_WANT_TX_BELL);
+		cv_unlock(&s->wait_lock);
+	}
+}
+
+void cv_epoll_kick(struct cv_sock *s)
+{
+	struct cv_epitem *it[CV_EP_SETS];
+	struct cv_epoll *e[CV_EP_SETS];
+	unsigned n;
+
+	if (unlikely(cv_ep_pending_any()))
+		adopt_pending(s);
+	if (!__atomic_load_n(&s->items, __ATOMIC_ACQUIRE))
+		return;
+	n = items_of(s, it, e);
+	for (unsigned i = 0; i < n; i++) {
+		if (!lock_item(s, it[i], e[i]))
+			continue;
+		if (it[i]->on && !it[i]->disabled && atomic_load_explicit(&s->mode, memory_order_relaxed) != CV_PLAIN)
+			cv_ep_announce(it[i]);
+		if (unlikely(it[i]->dropped) && it[i]->where == CV_ITEM_KERNEL && it[i]->kreg) {
+			it[i]->dropped = false;
+			cv_ep_raw(it[i], EPOLL_CTL_MOD);
+		}
+		cv_unlock(&e[i]->lock);
+	}
+}
+
+void cv_epoll_sock_closed(struct cv_sock *s)
+{
+	struct cv_epitem *it[CV_EP_SETS];
+	struct cv_epoll *e[CV_EP_SETS];
+	bool last = atomic_load_explicit(&s->refs, memory_order_acquire) <= 0;
+	/* PLAIN: the kernel forgets by itself when the twin is closed, unless a child holds that too. Else the agent may keep it for a while. */
+	bool plain = atomic_load_explicit(&s->mode, memory_order_relaxed) == CV_PLAIN && !cv_owner_shared(s);
+	unsigned n;
+
+	if (!__atomic_load_n(&s->items, __ATOMIC_ACQUIRE))
+		return;
+	n = items_of(s, it, e);
+	for (unsigned i = 0; i < n; i++) {
+		struct cv_epitem *t = it[i];
+
+		if (!lock_item(s, t, e[i]))
+			continue;
+		if (last) {
+			if (!plain && t->where == CV_ITEM_KERNEL && t->kreg)
+				cv_ep_raw(t, EPOLL_CTL_DEL);
+			cv_ep_drop(t);
+		} else if (t->where == CV_ITEM_KERNEL && t->kreg && t->on && cv_fd_get(t->kfd) != (uintptr_t)s) {
+			/* The kernel goes on reporting, but knows it by a number that is gone: rename it, so that it can be moved. */
+			int fd = cv_fd_find((uintptr_t)s, t->kfd);
+
+			if (fd >= 0 && !cv_ep_raw(t, EPOLL_CTL_DEL)) {
+				t->kfd = fd;
+				cv_ep_raw(t, EPOLL_CTL_ADD);
+			}
+		}
+		cv_unlock(&e[i]->lock);
+	}
+}
+
+void cv_epoll_forget(struct cv_sock *s)
+{
+	struct cv_epitem *it[CV_EP_SETS];
+	struct cv_epoll *e[CV_EP_SETS];
+	unsigned n;
+
+	if (unlikely(cv_ep_pending_any()))
+		adopt_pending(s);
+	n = items_of(s, it, e);
+	for (unsigned i = 0; i < n; i++) {
+		if (!lock_item(s, it[i], e[i]))
+			continue;
+		cv_ep_give_up(it[i]);
+		cv_unlock(&e[i]->lock);
+	}
+}
