@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bells of epoll sets: one per link that the set has a socket on, and the set's own wake fd. Their fds stand edge-triggered in the program's own kernel set, with data
- * values from a reserved piece of address space.
+ * Bells of epoll sets: one per link that the set has a socket on, and the set's own wake fd. Their fds stand edge-triggered in the
+ * program's own kernel set, with data values from a reserved piece of address space.
  *
- * Hot bells are polled and not armed while somebody is awake; cold ones stay armed. A bell that has not rung for a while goes cold, one that the kernel reports goes hot.
+ * Hot bells are polled and not armed while somebody is awake; cold ones stay armed. A bell that has not rung for a while goes cold, one
+ * that the kernel reports goes hot.
  */
 #include "epoll_int.h"
 #include "../link/agent.h"
@@ -243,7 +244,10 @@ static void on_ring(void *arg, struct cv_stream *st)
 	struct cv_epitem *it = __atomic_load_n(&s->items, __ATOMIC_ACQUIRE);
 
 	if (unlikely(!it || it->e != e || it->s != s)) {
-		/* Not the first of several, or a late ring for a socket that was routed elsewhere, whose new place has looked at it since. */
+		/*
+		 * Not the first of several, or a late ring for a socket that was routed elsewhere, whose new place has looked at it
+		 * since.
+		 */
 		cv_lock(&s->wait_lock);
 		for (it = s->items; it && it->e != e; it = it->snext)
 			;
@@ -325,8 +329,8 @@ void cv_ep_disarm(struct cv_epoll *e)
 }
 
 /*
- * The kernel asks the eventfds in a set whether they are readable when it is asked whether the set is: those that nobody waits for must not be. The fds first: a ring
- * after that writes again, since the bells are armed next.
+ * The kernel asks the eventfds in a set whether they are readable when it is asked whether the set is: those that nobody waits for must
+ * not be. The fds first: a ring after that writes again, since the bells are armed next.
  */
 void cv_ep_show(struct cv_epoll *e)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * epoll_ctl. For a socket that is served here: no system call and no memory; a deleted item stays with its socket, because the next call tends to add it again.
- * Errors come in the kernel's order (fs/eventpoll.c, do_epoll_ctl).
+ * epoll_ctl. For a socket that is served here: no system call and no memory; a deleted item stays with its socket, because the next
+ * call tends to add it again. Errors come in the kernel's order (fs/eventpoll.c, do_epoll_ctl).
  */
 #include "epoll_int.h"
 #include "wrap.h"
@@ -80,7 +80,10 @@ static int ctl_add(struct cv_epoll *e, struct cv_sock *s, int fd, const struct e
 	return 0;
 }
 
-/* Of one that we have a record of: MOD, or ADD where the kernel lost it (a fired ONESHOT that came back from a link, a record that outlived its registration). */
+/*
+ * Of one that we have a record of: MOD, or ADD where the kernel lost it (a fired ONESHOT that came back from a link, a record that
+ * outlived its registration).
+ */
 static int ctl_again(struct cv_epitem *it, int op, const struct epoll_event *ev)
 {
 	uint32_t was = it->events;

@@ -2,8 +2,9 @@
 /*
  * The inside of an epoll set, shared by epoll.c (sets, items, bells, moves), epoll_ctl.c and epoll_wait.c.
  *
- * All objects are type-stable: they may be locked, and then found to be something else. Everything in a set is under its lock but what is _Atomic.
- * A socket's item list is under the socket's wait_lock; an item's socket and set change only under the set's lock, so whoever holds that may trust an item that names both.
+ * All objects are type-stable: they may be locked, and then found to be something else. Everything in a set is under its lock but what
+ * is _Atomic. A socket's item list is under the socket's wait_lock; an item's socket and set change only under the set's lock, so
+ * whoever holds that may trust an item that names both.
  */
 #ifndef CV_EPOLL_INT_H
 #define CV_EPOLL_INT_H
@@ -13,9 +14,9 @@
 #include <errno.h>
 
 /*
- * Values that we register with in the program's own kernel set: TAG_BASE is the set's wake fd, TAG_BASE + n the bell in cell n, and from ITEM_TAGS on items. Tracked
- * sockets stand there under our value rather than the program's, so that whatever the kernel reports of one can be held against what we know: which half is where, whether
- * a ONESHOT has fired, whether it has moved meanwhile.
+ * Values that we register with in the program's own kernel set: TAG_BASE is the set's wake fd, TAG_BASE + n the bell in cell n, and
+ * from ITEM_TAGS on items. Tracked sockets stand there under our value rather than the program's, so that whatever the kernel reports
+ * of one can be held against what we know: which half is where, whether a ONESHOT has fired, whether it has moved meanwhile.
  */
 #define CV_EP_TAGS (1u << 26)
 #define CV_EP_ITEM_TAGS (1u << 20)

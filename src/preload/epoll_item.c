@@ -98,8 +98,8 @@ void cv_ep_unready_all(struct cv_epoll *e)
 }
 
 /*
- * LINKED: without the engine's locks, which come before ours; the agent passes our lock before anything that we look at goes away. Else whoever holds a
- * lock is about to tell us more.
+ * LINKED: without the engine's locks, which come before ours; the agent passes our lock before anything that we look at goes away. Else
+ * whoever holds a lock is about to tell us more.
  */
 uint32_t cv_ep_bits(struct cv_sock *s, uint32_t *twin, bool *busy)
 {

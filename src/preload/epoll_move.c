@@ -10,7 +10,10 @@ static void to_user(struct cv_epitem *it)
 	struct cv_sock *s = it->s;
 
 	if (it->on && it->kreg) {
-		/* ENOENT: the record outlived the registration. Unless the number went to another file and a dup keeps the registration alive. */
+		/*
+		 * ENOENT: the record outlived the registration. Unless the number went to another file and a dup keeps the registration
+		 * alive.
+		 */
 		if (cv_ep_raw(it, EPOLL_CTL_DEL) == -ENOENT && cv_sock_valid(s, it->kfd)) {
 			cv_ep_drop(it);
 			return;
@@ -95,7 +98,10 @@ void cv_ep_give_up(struct cv_epitem *it)
 		cv_ep_pending_drop(it);
 }
 
-/* A socket's items can only be reached inside wait_lock, their sets' locks come before it: note them, then lock, then look whether they are still the same. */
+/*
+ * A socket's items can only be reached inside wait_lock, their sets' locks come before it: note them, then lock, then look whether they
+ * are still the same.
+ */
 static unsigned items_of(struct cv_sock *s, struct cv_epitem *it[CV_EP_SETS], struct cv_epoll *e[CV_EP_SETS])
 {
 	unsigned n = 0;
@@ -153,7 +159,10 @@ void cv_epoll_moved(struct cv_sock *s)
 		cv_ep_sync(it[i]);
 		cv_unlock(&e[i]->lock);
 	}
-	/* In no set: nobody wants to be rung, while it was being switched the agent did. Who waits in another way is woken next, and says so again. */
+	/*
+	 * In no set: nobody wants to be rung, while it was being switched the agent did. Who waits in another way is woken next, and
+	 * says so again.
+	 */
 	if (n == 0) {
 		cv_lock(&s->wait_lock);
 		if (cv_ep_linked(s) && cv_ep_link_of(s))
@@ -191,7 +200,10 @@ void cv_epoll_sock_closed(struct cv_sock *s)
 	struct cv_epitem *it[CV_EP_SETS];
 	struct cv_epoll *e[CV_EP_SETS];
 	bool last = atomic_load_explicit(&s->refs, memory_order_acquire) <= 0;
-	/* PLAIN: the kernel forgets by itself when the twin is closed, unless a child holds that too. Else the agent may keep it for a while. */
+	/*
+	 * PLAIN: the kernel forgets by itself when the twin is closed, unless a child holds that too. Else the agent may keep it for a
+	 * while.
+	 */
 	bool plain = atomic_load_explicit(&s->mode, memory_order_relaxed) == CV_PLAIN && !cv_owner_shared(s);
 	unsigned n;
 

@@ -2,8 +2,8 @@
 /*
  * epoll_wait: links first, the kernel often enough, then spin, then arm, look again, sleep.
  *
- * A thread that goes to sleep arms every hot bell; one that returns to the program while others sleep, or while the set's own descriptor is polled, does so too.
- * So whenever nobody is awake in here, either a bell is armed or the wake fd was written.
+ * A thread that goes to sleep arms every hot bell; one that returns to the program while others sleep, or while the set's own
+ * descriptor is polled, does so too. So whenever nobody is awake in here, either a bell is armed or the wake fd was written.
  */
 #include "epoll_int.h"
 #include "sig.h"
@@ -32,8 +32,8 @@ static uint32_t careful_bits(struct cv_epitem *it, uint32_t got)
 }
 
 /*
- * What the kernel says of a tracked socket, as the program shall see it; false: nothing. While it is being switched, the twin carries things that are none of the program's
- * business, and the program's bytes may be elsewhere.
+ * What the kernel says of a tracked socket, as the program shall see it; false: nothing. While it is being switched, the twin carries
+ * things that are none of the program's business, and the program's bytes may be elsewhere.
  */
 static bool translate(struct cv_epoll *e, struct cv_epitem *it, struct epoll_event *ev)
 {
@@ -233,8 +233,8 @@ enum ask {
 };
 
 /*
- * Both sides without sleeping. The kernel is due after a time, and after links have filled all the room; links then get half of it at most (where there is but one
- * place they take turns), so that neither side starves the other.
+ * Both sides without sleeping. The kernel is due after a time, and after links have filled all the room; links then get half of it at
+ * most (where there is but one place they take turns), so that neither side starves the other.
  */
 static int look(struct cv_epoll *e, int epfd, struct epoll_event *ev, int max, uint64_t due_us, enum ask ask)
 {
@@ -498,7 +498,10 @@ static inline bool usable(const struct epoll_event *ev, int max)
 	return max > 0 && (size_t)max <= INT_MAX / sizeof(*ev) && (uintptr_t)ev >= 4096;
 }
 
-/* A set that we did not see being made, or a call that must fail. While it slept the set may have become known, with the first of our sockets in it. */
+/*
+ * A set that we did not see being made, or a call that must fail. While it slept the set may have become known, with the first of our
+ * sockets in it.
+ */
 static int unknown(int epfd, struct epoll_event *ev, int max, int64_t timeout_ns, int n)
 {
 	struct cv_epoll *e = n > 0 ? cv_fd_epoll(epfd) : NULL;

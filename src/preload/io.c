@@ -91,6 +91,14 @@ static void account(struct io *io, ssize_t n, bool ring)
 		cv_row_add(ring ? &row->rx_link : &row->rx_tcp, (uint64_t)n);
 }
 
+/* The peer closed or reset its end: send must find that out now, not when the agent gets to it. tx held. */
+static CV_COLD void look_at_end(struct cv_sock *s)
+{
+	cv_lock(&s->rx);
+	cv_stream_advance(&s->st);
+	cv_unlock(&s->rx);
+}
+
 /* One try, the half's lock held: the engine, or the kernel where the half is RAW. */
 static ssize_t attempt(struct io *io, bool stalled)
 {
@@ -104,6 +112,8 @@ static ssize_t attempt(struct io *io, bool stalled)
 		n = iov_rest(rest, (int)CV_ARRAY_LEN(rest), io->iov, io->iovcnt, io->done);
 		iov = rest;
 	}
+	if (io->tx && ring && unlikely(atomic_load_explicit(&st->rx.w->end, memory_order_relaxed) & (CV_END_RST | CV_END_CLOSED)))
+		look_at_end(io->s);
 	if (io->tx)
 		r = cv_stream_send(st, iov, n, io->total - io->done, stalled);
 	else

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * poll and select over descriptors of which some are tracked sockets. Nothing tracked: the plain call. All of them PLAIN: the plain call, bracketed. Else
- * poll_careful.c: what culvert knows, the kernel for the rest, spin, then sleep with a waiter on every tracked socket.
+ * poll and select over descriptors of which some are tracked sockets. Nothing tracked: the plain call. All of them PLAIN: the plain
+ * call, bracketed. Else poll_careful.c: what culvert knows, the kernel for the rest, spin, then sleep with a waiter on every tracked
+ * socket.
  */
 #ifndef CV_POLL_H
 #define CV_POLL_H
@@ -24,12 +25,16 @@ enum cv_poll_kind { CV_POLL_NONE, CV_POLL_PLAIN, CV_POLL_CAREFUL };
 enum cv_poll_kind cv_poll_add(struct cv_bracket *b, enum cv_poll_kind kind, int fd);
 void cv_bracket_leave(struct cv_bracket *b);
 
-/* accept: per entry the bits that count (select), or NULL: all that poll reports. timeout_ns < 0: none. Number of entries with accepted bits, or -errno. */
+/*
+ * accept: per entry the bits that count (select), or NULL: all that poll reports. timeout_ns < 0: none. Number of entries with accepted
+ * bits, or -errno.
+ */
 int cv_poll_careful(struct pollfd *fds, nfds_t n, int64_t timeout_ns, const sigset_t *mask, const uint16_t *accept);
 
 /*
- * A bracketed call keeps its sockets from being upgraded. So it sleeps for a short time only; a wait that turns out to be longer goes on in cv_poll_careful(), which can
- * be woken by a switch. What is left of the time then: timeout_ns < 0: none; began: when the call did (ns).
+ * A bracketed call keeps its sockets from being upgraded. So it sleeps for a short time only; a wait that turns out to be longer goes
+ * on in cv_poll_careful(), which can be woken by a switch. What is left of the time then: timeout_ns < 0: none; began: when the call
+ * did (ns).
  */
 #define CV_POLL_SLICE_NS 50000000
 static inline bool cv_poll_long(int64_t timeout_ns)

@@ -162,7 +162,10 @@ static uint64_t ns_left(const struct set *p)
 	return now < p->deadline ? p->deadline - now : 0;
 }
 
-/* The look after the waiters are in place. A socket whose halves moved between us and the kernel since it was decided whom to ask counts as news. */
+/*
+ * The look after the waiters are in place. A socket whose halves moved between us and the kernel since it was decided whom to ask
+ * counts as news.
+ */
 static bool anything(struct set *p)
 {
 	for (nfds_t i = 0; i < p->n; i++) {

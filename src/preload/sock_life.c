@@ -156,6 +156,21 @@ int cv_sock_ioctl(struct cv_sock *s, int fd, unsigned long req, int *out)
 	return ret;
 }
 
+int cv_sock_error(struct cv_sock *s, int fd)
+{
+	int err = 0;
+
+	if (atomic_load_explicit(&s->mode, memory_order_acquire) == CV_PLAIN || cv_owner_shared(s))
+		return 0;
+	lock_both(s);
+	if (cv_sock_valid(s, fd) && s->port.link) {
+		cv_stream_advance(&s->st); /* what the twin has to say goes into it first */
+		err = cv_stream_error(&s->st, true);
+	}
+	unlock_both(s);
+	return err;
+}
+
 static void leave_all(struct cv_sock *s, void *arg)
 {
 	enum cv_reason why = (enum cv_reason)(uintptr_t)arg;
@@ -167,7 +182,7 @@ static void leave_all(struct cv_sock *s, void *arg)
 void cv_sock_uring(void)
 {
 	cv_sock_each(leave_all, (void *)(uintptr_t)CV_REASON_URING);
-	atomic_store_explicit(&cv_level, CV_LEVEL_PASS, memory_order_release);
+	cv_bar();
 }
 
 /* ---- fork ----------------------------------------------------------------------------------------------------------------------- */

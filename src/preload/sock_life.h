@@ -13,6 +13,8 @@ void cv_sock_vanished(struct cv_sock *s, int fd);
 int cv_sock_shutdown(struct cv_sock *s, int fd, int how);
 /* FIONREAD, SIOCOUTQ, SIOCOUTQNSD, SIOCATMARK: 0 and *out, -errno, or CV_IO_REAL: make the plain call. */
 int cv_sock_ioctl(struct cv_sock *s, int fd, unsigned long req, int *out);
+/* SO_ERROR: the error that is pending here (errno value, taken), or 0: ask the kernel. */
+int cv_sock_error(struct cv_sock *s, int fd);
 /* Around fork, between cv_agent_fork_*(): prepare takes every lock that a child could find held. */
 void cv_sock_fork_prepare(void);
 void cv_sock_fork_parent(void);

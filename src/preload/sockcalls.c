@@ -207,6 +207,19 @@ static bool keeps_to_kernel(int level, int name, int val)
 	return false;
 }
 
+int getsockopt(int fd, int level, int name, void *val, socklen_t *len)
+{
+	struct cv_sock *s = cv_fd_sock(fd);
+	int err;
+
+	if (unlikely(s) && level == SOL_SOCKET && name == SO_ERROR && val && len && *len >= sizeof(err) && (err = cv_sock_error(s, fd)) > 0) {
+		__builtin_memcpy(val, &err, sizeof(err));
+		*len = sizeof(err);
+		return 0;
+	}
+	return cv_real.getsockopt(fd, level, name, val, len);
+}
+
 int setsockopt(int fd, int level, int name, const void *val, socklen_t len)
 {
 	uintptr_t e = cv_fd_get(fd);

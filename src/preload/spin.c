@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long to spin before sleeping. The budget follows about twice the waits that end soon; waits that end late, or not at all, shrink it towards nothing.
- * A budget of 0 is one that nothing is known of; 1 stands for "do not spin".
+ * How long to spin before sleeping. The budget follows about twice the waits that end soon; waits that end late, or not at all, shrink
+ * it towards nothing. A budget of 0 is one that nothing is known of; 1 stands for "do not spin".
  */
 #include "../base/clock.h"
 #include "spin.h"
@@ -22,7 +22,10 @@ uint32_t cv_spin_budget(uint32_t budget, const struct cv_settings *set)
 	if (unlikely(budget == 0))
 		return (uint32_t)max;
 	if (unlikely(budget < cv_ticks_per_us())) {
-		/* Not worth it lately. Now and then a try tells whether that has changed, as one that sleeps never learns what a spin would have seen. */
+		/*
+		 * Not worth it lately. Now and then a try tells whether that has changed, as one that sleeps never learns what a spin
+		 * would have seen.
+		 */
 		return cv_ticks() * 0x9e3779b97f4a7c15u >> 58 == 0 ? (uint32_t)max / 2 : 0;
 	}
 	return (uint32_t)cv_min_u64(budget, max);
@@ -44,8 +47,9 @@ void cv_spin_feedback(uint32_t *budget, const struct cv_settings *set, bool paid
 }
 
 /*
- * Two spinners on one CPU, others idle: some schedulers (those that pack virtual CPUs, and any while the tasks count as cache-hot) leave it at that. Step aside: forbid
- * this CPU to the thread for an instant, which moves it. Seldom, as it helps only while there is an idle CPU.
+ * Two spinners on one CPU, others idle: some schedulers (those that pack virtual CPUs, and any while the tasks count as cache-hot)
+ * leave it at that. Step aside: forbid this CPU to the thread for an instant, which moves it. Seldom, as it helps only while there is
+ * an idle CPU.
  */
 static CV_COLD bool step_aside(uint64_t now)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A spin that shares its CPU. Spinners never sleep, so the scheduler sees no reason to move them apart: two that wait for each other on one CPU would take turns for as
- * long as they run. So a spinner offers its CPU now and then, and if somebody took it for long, it stops spinning: whoever sleeps is woken on an idle CPU.
+ * A spin that shares its CPU. Spinners never sleep, so the scheduler sees no reason to move them apart: two that wait for each other on
+ * one CPU would take turns for as long as they run. So a spinner offers its CPU now and then, and if somebody took it for long, it
+ * stops spinning: whoever sleeps is woken on an idle CPU.
  */
 #ifndef CV_SPIN_H
 #define CV_SPIN_H

@@ -441,8 +441,8 @@ int cv_stream_advance(struct cv_stream *s)
 		if (atomic_load_explicit(&s->fault, memory_order_relaxed) && s->e.rx_wait != CV_WAIT_END)
 			cv_engine_fail(s, CV_REASON_PROTOCOL);
 		more = cv_engine_rx_frozen(s) > 0;
+		more |= cv_engine_ring_end(s) > 0; /* before the twin: what it holds then does not matter */
 		more |= cv_engine_rx_records(s) > 0;
-		more |= cv_engine_ring_end(s) > 0;
 		more |= cv_engine_send_fence(s) > 0;
 		more |= cv_engine_enter_ring(s) > 0;
 		more |= cv_engine_both_ended(s) > 0;

@@ -199,6 +199,7 @@ int cv_stream_on_msg(struct cv_stream *s, const struct cv_msg *m)
 		if (s->phase != CV_PH_OPENING)
 			return 0;
 		memcpy(s->e.nonce[1], m->nonce, CV_NONCE);
+		s->phase = CV_PH_SWITCHING; /* the peer is FROZEN */
 		if (s->tx_shut || s->leave_asked)
 			cv_engine_cancel(s, s->tx_shut ? CV_REASON_HALF_CLOSED : (enum cv_reason)s->leave_why);
 		else

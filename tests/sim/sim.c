@@ -115,8 +115,10 @@ static void setup(uint64_t seed, bool verbose)
 		W.side[x].link_seen = 1;
 		W.side[x].to_send = chance(100) ? rnd_below(200) : rnd_below(6000);
 		W.side[x].polite = chance(200);
+		W.side[x].lazy = chance(40);
 		cv_stream_init(&W.side[x].s, W.rdma ? &rdma_ops : &shm_ops, &W.lim);
 	}
+	W.side[rnd() & 1].server = chance(100);
 	W.p_open = 30;
 	W.p_leave = chance(20) ? 60 : chance(128) ? 4 : 0;
 	W.p_timeout = chance(20) ? 60 : chance(64) ? 4 : 0;
@@ -338,7 +340,9 @@ static bool app(int x)
 {
 	if (W.side[x].killed)
 		return false;
-	return chance(128) ? app_send(x) : app_recv(x);
+	if (W.side[x].lazy && chance(220))
+		return app_send(x);
+	return chance(128) && (!W.side[x].server || chance(8)) ? app_send(x) : app_recv(x);
 }
 
 static void chaos_step(void)
@@ -406,7 +410,11 @@ static bool fair_app(int x)
 	if (me->killed || me->app_closed)
 		return false;
 	for (int i = 0; i < 8; i++)
-		moved |= app_send(x) | app_recv(x);
+		moved |= app_recv(x);
+	if (me->server && !me->eof && !me->reset && me->got < peer->to_send)
+		return moved;
+	for (int i = 0; i < 8; i++)
+		moved |= app_send(x);
 	if ((me->sent == me->to_send || me->gone) && !me->app_shut)
 		moved |= app_shut(x);
 	if ((me->reset || me->gone) && chance(200))

@@ -72,6 +72,8 @@ struct side {
 	uint64_t published_at_kill;
 	uint32_t called_off; /* epoch of an OPEN that was taken back here */
 	bool handed; /* a hand-over was asked for: what a dead peer still held is then nobody's to tell */
+	bool server; /* says nothing before it has heard all of the peer */
+	bool lazy;   /* seldom reads */
 	bool polite; /* closes only at the end */
 };
 

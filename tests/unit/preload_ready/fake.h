@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A world for the readiness layer: a link whose bells the test rings, and sockets whose readiness the test sets. The kernel, its epoll sets and eventfds are real.
+ * A world for the readiness layer: a link whose bells the test rings, and sockets whose readiness the test sets. The kernel, its epoll
+ * sets and eventfds are real.
  */
 #ifndef FAKE_H
 #define FAKE_H

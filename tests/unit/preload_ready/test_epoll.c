@@ -204,17 +204,15 @@ static void fair_with_kernel(void **state)
 	for (int max = 1; max <= 2; max++) {
 		kernel = ours = 0;
 		for (int i = 0; i < 200; i++) {
-			uint64_t until = cv_ticks() + cv_ep_us(40);
 			int n = epoll_wait(EP, ev, max, 100);
 
 			assert_in_range(n, 1, max);
 			for (int k = 0; k < n; k++)
 				*(ev[k].data.u64 == 1 ? &kernel : &ours) += 1;
-			while (i % 4 == 0 && cv_ticks() < until)
-				;
 		}
-		assert_true(kernel >= 20);
-		assert_true(ours >= 100);
+		/* as fast as it goes: the clock alone would not see to it */
+		assert_true(kernel >= 60);
+		assert_true(ours >= 60);
 	}
 	/* with room for all, all come within one kernel interval, none twice */
 	for (int i = 0; i < 50; i++) {
@@ -641,7 +639,8 @@ int main(void)
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		CASE(level_triggered), CASE(edge_triggered), CASE(one_shot), CASE(errors), CASE(delete_and_add), CASE(round_robin),
-		CASE(fair_with_kernel), CASE(moves_to_link_and_back), CASE(one_shot_moves), CASE(careful_spill), CASE(wakes_who_slept_before),
+		CASE(fair_with_kernel), CASE(moves_to_link_and_back), CASE(one_shot_moves), CASE(careful_spill),
+		CASE(wakes_who_slept_before),
 		CASE(wakes_sleepers), CASE(two_sets), CASE(dups), CASE(registered_before_connect), CASE(tag_collision), CASE(nested),
 		CASE(timeouts_and_signals), CASE(masks), CASE(idle_bells_go_cold), CASE(spin_budget),
 	};

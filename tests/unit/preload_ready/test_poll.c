@@ -193,7 +193,10 @@ static void switched_meanwhile(void **state)
 	assert_int_equal(s.p.revents, POLLIN);
 }
 
-/* It sleeps when the socket is on TCP and nobody thinks of an upgrade yet: it must neither keep it from being upgraded for long, nor sleep through it. */
+/*
+ * It sleeps when the socket is on TCP and nobody thinks of an upgrade yet: it must neither keep it from being upgraded for long, nor
+ * sleep through it.
+ */
 static void plain_first(void **state)
 {
 	(void)state;
