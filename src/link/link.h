@@ -4,7 +4,7 @@
  *
  * A link carries many streams, each in a slot. It has *bells* in each direction: bell 0 belongs to the receiving process's agent, further ones to its wait
  * domains (an epoll instance, or a thread in poll). A stream's `want` says whether and on which bell its reader (and its blocked writer) wants to be rung. A bell
- * is a board of one bit per slot, a flag `armed`, and a kernel-visible wake fd (eventfd, comp channel) that is written only when armed.
+ * is a queue of slots, a flag `armed`, and a kernel-visible wake fd (eventfd, comp channel) that is written only when armed.
  *
  * Any thread may call anything here; stream calls hold that stream's locks as ops->publish etc. do.
  */

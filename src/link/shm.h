@@ -20,13 +20,23 @@
 #define CV_SHM_RINGS_MAX (512ull << 20) /* address space for first generations; memory is used as it is touched */
 #define CV_SHM_EXTRA_MAX (256ull << 20) /* largest further generation that is taken from a peer */
 
-/* One bit per slot and a summary of the words: idempotent, cannot overflow, in the first line for the first 448 slots. */
+/*
+ * A queue of slots, in the order in which they were rung, so that events come in the kernel's order. An entry carries the lap of its position, so that the
+ * receiver need not clear it. When the queue is full a bit board takes over: nothing is lost then but the order.
+ */
+#define CV_SHM_QUEUE 1024u
+#define CV_SHM_SLOT_BITS 12
+_Static_assert(CV_SHM_SLOTS <= 1u << CV_SHM_SLOT_BITS, "a slot fits into an entry");
+
 struct cv_shm_bell {
-	_Atomic uint64_t summary CV_ALIGNED;
-	_Atomic uint64_t words[CV_SHM_WORDS];
+	_Atomic uint32_t tail CV_ALIGNED; /* next position; the ringing process's threads */
+	_Atomic uint32_t head CV_ALIGNED; /* taken by the receiver */
 	_Atomic uint32_t armed CV_ALIGNED; /* written by the receiver when it goes to sleep, cleared by whoever wakes it */
+	_Atomic uint64_t overflow CV_ALIGNED; /* which words have bits */
+	_Atomic uint64_t words[CV_SHM_WORDS];
+	_Atomic uint32_t entry[CV_SHM_QUEUE] CV_ALIGNED;
 };
-_Static_assert(sizeof(struct cv_shm_bell) == 640, "segment layout");
+_Static_assert(sizeof(struct cv_shm_bell) == 4864, "segment layout");
 
 /* What one side of a stream wants to be told; set by that side, futex bits cleared by the waker. */
 struct cv_shm_want {
@@ -83,6 +93,7 @@ struct cv_shm_link {
 	struct cv_lock send; /* control channel's order; a leaf */
 	struct cv_bell bells[CV_LINK_BELLS];
 	struct cv_watch bell0;
+	_Atomic uint32_t taken[CV_LINK_BELLS]; /* our copy of the heads: the segment's is not to be trusted */
 	_Atomic int peer_fd[CV_LINK_BELLS];
 	_Atomic(struct cv_stream *) streams[CV_SHM_SLOTS];
 	_Atomic uint32_t attached; /* streams in slots */

@@ -37,17 +37,55 @@ static CV_COLD void kick(struct cv_shm_link *l, unsigned bell)
 	cv_sys3(SYS_write, fd, &one, sizeof(one));
 }
 
-static void ring(struct cv_shm_link *l, unsigned bell, unsigned slot)
+static uint32_t entry_for(uint32_t pos, unsigned slot)
 {
-	struct cv_shm_bell *b = &l->seg->bell[!l->side][bell % CV_LINK_BELLS];
-	uint64_t bit = 1ull << (slot % 64);
+	return (pos / CV_SHM_QUEUE + 1) << CV_SHM_SLOT_BITS | slot;
+}
 
-	/* The locked or is also the full fence between our bit and our look at `armed`. Partner: shm_bell_arm(). */
-	if (!(atomic_fetch_or_explicit(&b->words[slot / 64], bit, memory_order_seq_cst) & bit))
-		atomic_fetch_or_explicit(&b->summary, 1ull << (slot / 64), memory_order_seq_cst);
+/* A place in the queue, or -1 when it is full. Only this process's threads compete; the line stays here. */
+static int64_t reserve(struct cv_shm_bell *b)
+{
+	uint32_t pos = atomic_load_explicit(&b->tail, memory_order_relaxed);
+
+	do {
+		if (unlikely(pos - atomic_load_explicit(&b->head, memory_order_relaxed) >= CV_SHM_QUEUE))
+			return -1;
+	} while (!atomic_compare_exchange_weak_explicit(&b->tail, &pos, pos + 1, memory_order_relaxed, memory_order_relaxed));
+	return pos;
+}
+
+static CV_COLD void ring_overflow(struct cv_shm_bell *b, unsigned slot)
+{
+	atomic_fetch_or_explicit(&b->words[slot / 64], 1ull << (slot % 64), memory_order_seq_cst);
+	atomic_fetch_or_explicit(&b->overflow, 1ull << (slot / 64), memory_order_seq_cst);
+}
+
+static inline void wake_if_armed(struct cv_shm_link *l, struct cv_shm_bell *b, unsigned bell)
+{
 	if (unlikely(atomic_load_explicit(&b->armed, memory_order_relaxed)) &&
 	    atomic_exchange_explicit(&b->armed, 0, memory_order_seq_cst))
-		kick(l, bell % CV_LINK_BELLS);
+		kick(l, bell);
+}
+
+static struct cv_shm_bell *peer_bell(const struct cv_shm_link *l, unsigned *bell)
+{
+	*bell %= CV_LINK_BELLS;
+	return &l->seg->bell[!l->side][*bell];
+}
+
+/* Ring outside the fast path. */
+static void ring(struct cv_shm_link *l, unsigned bell, unsigned slot)
+{
+	struct cv_shm_bell *b = peer_bell(l, &bell);
+	int64_t pos = reserve(b);
+
+	if (pos >= 0)
+		atomic_store_explicit(&b->entry[pos % CV_SHM_QUEUE], entry_for((uint32_t)pos, slot), memory_order_release);
+	else
+		ring_overflow(b, slot);
+	/* Between our entry and our look at `armed`. Partner: shm_bell_arm(). */
+	atomic_thread_fence(memory_order_seq_cst);
+	wake_if_armed(l, b, bell);
 }
 
 static CV_COLD void ring_wanted(struct cv_stream *s, uint32_t want, bool tx)
@@ -67,23 +105,36 @@ static CV_COLD void ring_wanted(struct cv_stream *s, uint32_t want, bool tx)
 }
 
 /*
- * Make the new tail visible, then look whether the reader wants to be told. The reader stores its wish, then looks at the tail; we store
- * the tail, then look at its wish. Without the full fence between (the exchange) both could see the old values and the reader would sleep on
- * data. Partner: shm_want(), shm_wait_begin().
+ * Make the new tail visible, ring, then look whether the reader sleeps or has changed its wish. The reader stores its wish (or `armed`), then looks at the tail
+ * (or the queue); we store tail and entry, then look at its wish and at `armed`. Without the one full fence between, both could see the old values and the reader
+ * would sleep on data. Partners: shm_want(), shm_wait_begin(), shm_bell_arm(). The place in the queue is taken before the stores, whose lines the
+ * reader is polling, so that only the fence waits for them.
  */
 static void shm_publish(struct cv_stream *s, uint32_t end)
 {
-	atomic_exchange_explicit(&s->tx.w->tail, s->tx.tail, memory_order_seq_cst);
-	if (unlikely(end))
-		atomic_fetch_or_explicit(&s->tx.w->end, end, memory_order_seq_cst);
-
 	struct cv_shm_want *p = peer(s);
-	uint32_t want = atomic_load_explicit(&p->want, memory_order_relaxed);
+	struct cv_shm_link *l = cv_shm_of(s->port->link);
+	uint32_t want = atomic_load_explicit(&p->want, memory_order_relaxed), now;
+	unsigned bell = atomic_load_explicit(&p->bell, memory_order_relaxed);
+	struct cv_shm_bell *b = peer_bell(l, &bell);
+	int64_t pos = -1;
 
 	if (likely(want & CV_WANT_RX_BELL))
-		ring(cv_shm_of(s->port->link), atomic_load_explicit(&p->bell, memory_order_relaxed), s->port->slot);
-	if (unlikely(want & CV_WANT_RX_FUTEX))
-		ring_wanted(s, want, false);
+		pos = reserve(b);
+	atomic_store_explicit(&s->tx.w->tail, s->tx.tail, memory_order_release);
+	if (unlikely(end))
+		atomic_fetch_or_explicit(&s->tx.w->end, end, memory_order_release);
+	if (likely(pos >= 0))
+		atomic_store_explicit(&b->entry[pos % CV_SHM_QUEUE], entry_for((uint32_t)pos, s->port->slot), memory_order_release);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (likely(pos >= 0))
+		wake_if_armed(l, b, bell);
+	now = atomic_load_explicit(&p->want, memory_order_relaxed);
+	/* The wish came meanwhile, another bell took over, or the queue is full. */
+	if (unlikely((now & CV_WANT_RX_BELL) && (pos < 0 || atomic_load_explicit(&p->bell, memory_order_relaxed) % CV_LINK_BELLS != bell)))
+		ring(l, atomic_load_explicit(&p->bell, memory_order_relaxed), s->port->slot);
+	if (unlikely(now & CV_WANT_RX_FUTEX))
+		ring_wanted(s, now, false);
 }
 
 static void shm_credit(struct cv_stream *s, bool fenced)
@@ -151,34 +202,69 @@ static void shm_bell_close(struct cv_bell *b)
 		cv_shm_reap(l);
 }
 
+/* Only the holder of the domain's lock drains; others may look. */
+static bool queued(const struct cv_bell *b, uint32_t head)
+{
+	uint32_t e = atomic_load_explicit(&board(b)->entry[head % CV_SHM_QUEUE], memory_order_acquire);
+
+	return e >> CV_SHM_SLOT_BITS == entry_for(head, 0) >> CV_SHM_SLOT_BITS;
+}
+
 static bool shm_bell_pending(const struct cv_bell *b)
 {
-	return atomic_load_explicit(&board(b)->summary, memory_order_relaxed) != 0;
+	struct cv_shm_link *l = cv_shm_of(b->link);
+
+	return queued(b, atomic_load_explicit(&l->taken[b->index], memory_order_relaxed)) ||
+	       atomic_load_explicit(&board(b)->overflow, memory_order_relaxed) != 0;
+}
+
+static unsigned deliver(struct cv_shm_link *l, unsigned slot, cv_bell_fn fn, void *arg)
+{
+	struct cv_stream *s = slot < l->slots ? atomic_load_explicit(&l->streams[slot], memory_order_acquire) : NULL;
+
+	if (unlikely(!s)) /* a late or a false ring */
+		return 0;
+	fn(arg, s);
+	return 1;
+}
+
+static CV_COLD unsigned drain_overflow(struct cv_bell *b, cv_bell_fn fn, void *arg)
+{
+	struct cv_shm_bell *bd = board(b);
+	uint64_t words = atomic_exchange_explicit(&bd->overflow, 0, memory_order_seq_cst);
+	unsigned taken = 0;
+
+	for (; words; words &= words - 1) {
+		unsigned w = (unsigned)__builtin_ctzll(words);
+		uint64_t bits = atomic_exchange_explicit(&bd->words[w], 0, memory_order_seq_cst);
+
+		for (; bits; bits &= bits - 1)
+			taken += deliver(cv_shm_of(b->link), w * 64 + (unsigned)__builtin_ctzll(bits), fn, arg);
+	}
+	return taken;
 }
 
 static unsigned shm_bell_drain(struct cv_bell *b, cv_bell_fn fn, void *arg)
 {
 	struct cv_shm_link *l = cv_shm_of(b->link);
 	struct cv_shm_bell *bd = board(b);
-	uint64_t words = atomic_exchange_explicit(&bd->summary, 0, memory_order_seq_cst);
+	uint32_t head = atomic_load_explicit(&l->taken[b->index], memory_order_relaxed), first = head;
 	unsigned taken = 0;
 
-	while (words) {
-		unsigned w = (unsigned)__builtin_ctzll(words);
-		uint64_t bits = atomic_exchange_explicit(&bd->words[w], 0, memory_order_seq_cst);
+	/* At most a lap at a time: a peer that rings without end must not hold us here. */
+	while (head - first < CV_SHM_QUEUE && queued(b, head)) {
+		uint32_t e = atomic_load_explicit(&bd->entry[head % CV_SHM_QUEUE], memory_order_relaxed);
 
-		words &= words - 1;
-		while (bits) {
-			unsigned slot = w * 64 + (unsigned)__builtin_ctzll(bits);
-			struct cv_stream *s = atomic_load_explicit(&l->streams[slot], memory_order_acquire);
-
-			bits &= bits - 1;
-			if (likely(s)) { /* else: a late or a false ring */
-				fn(arg, s);
-				taken++;
-			}
-		}
+		head++;
+		taken += deliver(l, e & (CV_SHM_SLOTS - 1), fn, arg);
 	}
+	if (head != first) {
+		atomic_store_explicit(&l->taken[b->index], head, memory_order_relaxed);
+		/* release: the entries have been read before they may be overwritten */
+		atomic_store_explicit(&bd->head, head, memory_order_release);
+	}
+	if (unlikely(atomic_load_explicit(&bd->overflow, memory_order_relaxed)))
+		taken += drain_overflow(b, fn, arg);
 	return taken;
 }
 

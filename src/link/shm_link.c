@@ -281,8 +281,8 @@ static void forward(struct cv_shm_link *l)
 		struct cv_shm_bell *b = &l->seg->bell[l->side][i];
 
 		cv_lock(&l->lock);
-		if (l->bells[i].owner && atomic_load_explicit(&b->summary, memory_order_relaxed) &&
-		    !atomic_load_explicit(&b->armed, memory_order_relaxed))
+		if (l->bells[i].owner && !atomic_load_explicit(&b->armed, memory_order_relaxed) &&
+		    cv_shm_ops.bell_pending(&l->bells[i]))
 			cv_sys3(SYS_write, l->bells[i].fd, &one, sizeof(one));
 		cv_unlock(&l->lock);
 	}

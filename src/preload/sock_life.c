@@ -146,8 +146,10 @@ int cv_sock_ioctl(struct cv_sock *s, int fd, unsigned long req, int *out)
 			*out += twin;
 		}
 		break;
-	case SIOCATMARK: /* out-of-band data never travels on a link */
+	case SIOCATMARK: /* out-of-band data never travels on a link; what was before it may still be in one */
 		*out = 0;
+		if (s->st.rx_state == CV_RAW && !cv_stream_inq(&s->st))
+			ret = (int)cv_sys3(SYS_ioctl, fd, SIOCATMARK, out);
 		break;
 	default:
 		ret = CV_IO_REAL;
@@ -166,6 +168,12 @@ int cv_sock_error(struct cv_sock *s, int fd)
 	if (cv_sock_valid(s, fd) && s->port.link) {
 		cv_stream_advance(&s->st); /* what the twin has to say goes into it first */
 		err = cv_stream_error(&s->st, true);
+		if (err) { /* the twin may have the same to tell: once is enough */
+			int twin;
+			socklen_t len = sizeof(twin);
+
+			cv_sys5(SYS_getsockopt, fd, SOL_SOCKET, SO_ERROR, &twin, &len);
+		}
 	}
 	unlock_both(s);
 	return err;

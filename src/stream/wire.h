@@ -17,7 +17,7 @@ enum cv_msg_type {
 	CV_MSG_NAK,	   /* declined: a = enum cv_reason */
 	CV_MSG_SWITCH,	   /* my tx is frozen; a = N, the twin offset after my last raw byte */
 	CV_MSG_SWITCH_ACK, /* I have read your raw bytes up to N */
-	CV_MSG_CANCEL,	   /* I have written no byte of a fence and go on raw; a = enum cv_reason */
+	CV_MSG_CANCEL,	   /* I have written no byte of a fence and go on raw; a = enum cv_reason, b = staged bytes that follow N on the twin */
 	CV_MSG_GROW,	   /* ring generation a starts at offset b, size c; memory comes with it */
 };
 
@@ -33,8 +33,9 @@ enum cv_rec_type { CV_REC_FENCE = 0x46, CV_REC_RESUME = 0x52, CV_REC_KEEPALIVE =
 
 /*
  * A record on the twin. `proof` comes first and differs every time, so that raw bytes are not mistaken for its beginning.
- * FENCE: proof = hash of the handshake, a = N. RESUME: a = bytes of the peer's ring that arrived here (C), b = bytes in my ring (T), flags: FIN;
- * payload = length of unread spill that follows and that the peer must send again first.
+ * FENCE: proof = hash of the handshake, a = N. RESUME: a = bytes of the peer's ring that arrived here (C), b = bytes in my ring and stage (T), flags: FIN = 1,
+ * AWAIT = 2 (I go by the twin alone: answer with a fence if you have written nothing since N); payload = length of unread spill that follows and that
+ * the peer must send again first.
  */
 struct cv_rec {
 	uint8_t proof[32];

@@ -393,6 +393,8 @@ static void chaos_step(void)
 			app_shut(x);
 		if (chance(W.p_close) && !me->killed)
 			app_close(x, chance(40));
+		if (W.p_close && me->s.e.give.len && !W.side[!x].killed && chance(128)) /* the peer of a hand-over ends in the midst of it */
+			app_close(!x, false);
 		if (chance(W.p_bypass))
 			bypass(x);
 		maybe_foreign(x);
@@ -551,6 +553,7 @@ int main(int argc, char **argv)
 	}
 	if (one && !counted)
 		count = 1;
+	setvbuf(stdout, NULL, _IOLBF, 0);
 	W.rng = 88172645463325252ull;
 	for (unsigned i = 0; i < PATTERN; i++)
 		pattern[i] = pattern[i + PATTERN] = (uint8_t)rnd();
