@@ -62,3 +62,23 @@ int f(ini_reader reader, void *stream, ini_handler handler) { return ini_parse_s
   INIH_LIBS=$cv_cv_inih_archive
   AC_SUBST([INIH_LIBS])
 ])
+
+dnl CV_MD_STATIC: SHA-256 as an archive that may go into a shared object, for the same reason.
+AC_DEFUN([CV_MD_STATIC], [
+  AC_CACHE_CHECK([for libmd.a, fit for a shared object], [cv_cv_md_archive], [
+    cv_cv_md_archive=`$CC -print-file-name=libmd.a`
+    cv_save_LIBS=$LIBS cv_save_CFLAGS=$CFLAGS
+    CFLAGS="$CFLAGS -shared -fPIC"
+    LIBS="$cv_cv_md_archive -Wl,-z,text"
+    AC_LINK_IFELSE([AC_LANG_SOURCE([[
+#include <sys/types.h>
+#include <sha256.h>
+void f(SHA256_CTX *c);
+void f(SHA256_CTX *c) { SHA256Init(c); }
+]])], [], [cv_cv_md_archive=no])
+    LIBS=$cv_save_LIBS CFLAGS=$cv_save_CFLAGS])
+  AS_IF([test "x$cv_cv_md_archive" = xno],
+    [AC_MSG_ERROR([libmd.a is missing or not position independent: apt-get install libmd-dev])])
+  MD_LIBS=$cv_cv_md_archive
+  AC_SUBST([MD_LIBS])
+])

@@ -103,6 +103,7 @@ struct cv_shm_link {
 	uint64_t parked_map[CV_SHM_WORDS]; /* side 1: offers that wait for their connection to qualify */
 	struct cv_shm_parked *parked;
 	struct cv_shm_link *free_next;
+	struct cv_timer grave; /* the peer's end of the channel is closed */
 	struct cv_work breach;
 	struct cv_work pump; /* the channel was full: the agent sees to it */
 	struct cv_work reap; /* down: free it once nobody holds a slot or a bell */

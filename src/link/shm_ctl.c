@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The shm link's control channel: packets over the agents' SEQPACKET socket, slots, further ring generations. */
+#include "../base/clock.h"
 #include "../observe/log.h"
 #include "../observe/stats.h"
 #include "shm.h"
@@ -11,6 +12,7 @@
 #include <sys/socket.h>
 
 #define QUEUE 1024u
+#define GRAVE_NS 5000000ull
 
 /* ---- packets ------------------------------------------------------------------------------------------------------------------- */
 
@@ -422,8 +424,14 @@ void cv_shm_readable(struct cv_watch *w, uint32_t events)
 	}
 	if (!l->link.up)
 		return;
+	if (err == -EPROTO) {
+		cv_shm_fail(l, CV_REASON_PROTOCOL);
+		return;
+	}
 	if (err && err != -EAGAIN) {
-		cv_shm_fail(l, err == -EPROTO ? CV_REASON_PROTOCOL : CV_REASON_PEER_DEAD);
+		/* The peer's process ends. The kernel closes its channel a moment before its twins: hear first how those end, and write nothing to the dead. */
+		cv_agent_watch(w, 0);
+		cv_agent_timer(&l->grave, cv_now_ns() + GRAVE_NS);
 		return;
 	}
 	if (events & EPOLLOUT || l->queued) {

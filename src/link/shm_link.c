@@ -66,6 +66,11 @@ static void pump(struct cv_work *w)
 		cv_shm_readable(&l->sock, EPOLLOUT);
 }
 
+static void buried(struct cv_timer *t)
+{
+	cv_shm_fail(cv_container_of(t, struct cv_shm_link, grave), CV_REASON_PEER_DEAD);
+}
+
 static void breached(struct cv_work *w)
 {
 	cv_shm_fail(cv_container_of(w, struct cv_shm_link, breach), CV_REASON_PROTOCOL);
@@ -93,6 +98,7 @@ static struct cv_shm_link *link_new(void)
 	l->link.ops = &cv_shm_ops;
 	l->sock.fd = l->bell0.fd = -1;
 	l->breach.fn = breached;
+	l->grave.fn = buried;
 	l->pump.fn = pump;
 	l->reap.fn = reap;
 	for (unsigned i = 0; i < CV_LINK_BELLS; i++) {
@@ -234,6 +240,7 @@ void cv_shm_fail(struct cv_shm_link *l, enum cv_reason why)
 	l->link.up = false;
 	cv_unlock(&l->send);
 	unlist(&l->link);
+	cv_agent_timer(&l->grave, 0);
 	cv_agent_watch(&l->sock, 0);
 	cv_agent_watch(&l->bell0, 0);
 	cv_fd_close(l->sock.fd);

@@ -239,9 +239,16 @@ static void detach(struct cv_sock *s)
 	cv_owner_unlinked(s);
 }
 
-static bool is_raw(const struct cv_sock *s)
+bool cv_engine_raw(const struct cv_sock *s)
 {
 	return s->st.tx_state == CV_RAW && s->st.rx_state == CV_RAW && !cv_stream_busy(&s->st);
+}
+
+bool cv_engine_plain(const struct cv_sock *s)
+{
+	const struct cv_stream *st = &s->st;
+
+	return cv_engine_raw(s) && !st->rx_eof && !st->tx_dead && !st->spill.len && !atomic_load_explicit(&st->err, memory_order_relaxed);
 }
 
 /* The connection cannot be carried on exactly: end it, as a reset, never silently wrong. */
@@ -272,10 +279,13 @@ void cv_engine_settle(struct cv_sock *s)
 	else if (!ring && linked)
 		no_longer_linked(s);
 	watch(s);
-	if (is_raw(s)) {
+	if (cv_engine_raw(s)) {
 		cv_agent_timer(&s->timer, 0);
 		detach(s);
-		cv_upgrade_rest(s, (enum cv_reason)st->reason);
+		if (cv_engine_plain(s))
+			cv_upgrade_rest(s, (enum cv_reason)st->reason);
+		else
+			atomic_store_explicit(&s->row->state, CV_ROW_TCP, memory_order_relaxed);
 		return;
 	}
 	if (!cv_stream_busy(st)) {
@@ -316,6 +326,8 @@ void cv_engine_down(struct cv_stream *st, enum cv_reason why)
 	cv_lock(&s->tx);
 	cv_lock(&s->rx);
 	if (s->port.link) {
+		/* A process that dies closes its twins with its channel: hear first what TCP has to say of its end, and answer nothing to the dead. */
+		cv_stream_advance(st);
 		/* A peer that had closed this one owed it nothing more. */
 		if (why == CV_REASON_PEER_DEAD && (atomic_load_explicit(&st->rx.w->end, memory_order_relaxed) & CV_END_CLOSED))
 			why = CV_REASON_CLOSED;

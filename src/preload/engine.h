@@ -14,6 +14,10 @@ void cv_engine_limits(struct cv_sock *s);
 void cv_engine_attach(struct cv_sock *s);
 /* Agent's thread, tx and rx held: do what can be done, then bring mode, watches, deadline and stats in line with the engine's state. */
 void cv_engine_settle(struct cv_sock *s);
+/* Both halves on the twin and nothing under way. plain: besides, the kernel answers everything; else the engine tells of an end that the kernel does not
+ * know of (a peer that died with bytes of ours unread, say), and calls stay careful until close. tx and rx held. */
+bool cv_engine_raw(const struct cv_sock *s);
+bool cv_engine_plain(const struct cv_sock *s);
 /* Agent's thread, no locks. */
 void cv_engine_message(struct cv_stream *st, const struct cv_msg *m, int fd);
 void cv_engine_down(struct cv_stream *st, enum cv_reason why);

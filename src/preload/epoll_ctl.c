@@ -13,18 +13,18 @@ static long kernel_ctl(int epfd, int op, int fd, struct epoll_event *ev)
 	return cv_sys4(SYS_epoll_ctl, epfd, op, fd, ev);
 }
 
-/* The item is ready for all we know; the next wait looks. Others may be asleep or watch the set itself. */
+/* Added or changed: only what is ready now goes on the list, behind those that were rung before; the rest has its turn when it is rung. */
 static inline void renew(struct cv_epitem *it)
 {
 	struct cv_epoll *e = it->e;
 
+	if (!cv_ep_ready_now(it))
+		return;
+	cv_ep_drain_hot(e, cv_ticks());
 	cv_ep_push(it);
-	if (unlikely(atomic_load_explicit(&e->sleepers, memory_order_relaxed) || atomic_load_explicit(&e->polled, memory_order_relaxed))) {
-		if ((it->events & EPOLLOUT) && it->where == CV_ITEM_USER)
-			cv_ep_want_out(it); /* nobody may come by to ask for it later */
-		if (cv_ep_any_ready(e))
-			cv_ep_wake(e);
-	}
+	if (unlikely(atomic_load_explicit(&e->sleepers, memory_order_relaxed) || atomic_load_explicit(&e->polled, memory_order_relaxed) ||
+		     e->late))
+		cv_ep_wake(e);
 }
 
 /* LINKED. e->lock held. */

@@ -28,6 +28,8 @@
 
 #define CV_EP_FLAGS (EPOLLET | EPOLLONESHOT | EPOLLEXCLUSIVE | EPOLLWAKEUP)
 
+#define CV_EP_OUT (EPOLLOUT | EPOLLWRNORM)
+
 enum cv_item_where { CV_ITEM_KERNEL, CV_ITEM_USER };
 
 struct cv_epbell {
@@ -149,6 +151,8 @@ void cv_ep_unready_all(struct cv_epoll *e);
 /* The event bits of a socket, of those that this side knows. *twin: for these ask the kernel.
  * *busy: somebody works on it, ask again. */
 uint32_t cv_ep_bits(struct cv_sock *s, uint32_t *twin, bool *busy);
+/* Is the item ready for what it asks? If it waits for space, the peer is asked to ring. Its wish to be rung for data must stand. */
+bool cv_ep_ready_now(struct cv_epitem *it);
 /* Is anything on the ready list really ready? */
 bool cv_ep_any_ready(struct cv_epoll *e);
 

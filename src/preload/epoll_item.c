@@ -127,6 +127,19 @@ uint32_t cv_ep_bits(struct cv_sock *s, uint32_t *twin, bool *busy)
 	return bits;
 }
 
+bool cv_ep_ready_now(struct cv_epitem *it)
+{
+	uint32_t twin, bits;
+	bool busy = false;
+
+	bits = cv_ep_bits(it->s, &twin, &busy);
+	if ((it->events & CV_EP_OUT) && !(bits & EPOLLOUT) && it->where == CV_ITEM_USER) {
+		cv_ep_want_out(it);
+		bits |= cv_ep_bits(it->s, &twin, &busy);
+	}
+	return busy || (bits & (it->events | EPOLLERR | EPOLLHUP));
+}
+
 bool cv_ep_any_ready(struct cv_epoll *e)
 {
 	for (struct cv_epitem *it = e->ready_head; it; it = it->rnext) {
@@ -147,6 +160,7 @@ void cv_ep_announce(struct cv_epitem *it)
 	struct cv_epoll *e = it->e;
 
 	cv_ep_push(it);
+	atomic_thread_fence(memory_order_seq_cst); /* partner: sleep_unserved() */
 	if (unlikely(atomic_load_explicit(&e->sleepers, memory_order_seq_cst) || e->late ||
 		     (atomic_load_explicit(&e->polled, memory_order_relaxed) && cv_ep_any_ready(e))))
 		cv_ep_wake(e);

@@ -27,7 +27,7 @@ static void to_user(struct cv_epitem *it)
 	it->where = CV_ITEM_USER;
 	cv_ep_route(s, false);
 	cv_unlock(&s->wait_lock);
-	if (it->on && !it->disabled)
+	if (it->on && !it->disabled && cv_ep_ready_now(it))
 		cv_ep_announce(it);
 }
 
@@ -185,7 +185,8 @@ void cv_epoll_kick(struct cv_sock *s)
 	for (unsigned i = 0; i < n; i++) {
 		if (!lock_item(s, it[i], e[i]))
 			continue;
-		if (it[i]->on && !it[i]->disabled && atomic_load_explicit(&s->mode, memory_order_relaxed) != CV_PLAIN)
+		if (it[i]->on && !it[i]->disabled && atomic_load_explicit(&s->mode, memory_order_relaxed) != CV_PLAIN &&
+		    cv_ep_ready_now(it[i]))
 			cv_ep_announce(it[i]);
 		if (unlikely(it[i]->dropped) && it[i]->where == CV_ITEM_KERNEL && it[i]->kreg) {
 			it[i]->dropped = false;

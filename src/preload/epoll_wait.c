@@ -154,7 +154,7 @@ static uint32_t report(struct cv_epitem *it)
 	if (unlikely(!it->on || it->disabled))
 		return 0;
 	bits = cv_ep_bits(it->s, &twin, &busy);
-	if (unlikely((it->events & EPOLLOUT) && (!(bits & EPOLLOUT) || (it->events & EPOLLET)) && it->where == CV_ITEM_USER)) {
+	if (unlikely((it->events & CV_EP_OUT) && (!(bits & EPOLLOUT) || (it->events & EPOLLET)) && it->where == CV_ITEM_USER)) {
 		/* Edge-triggered: the program may fill the ring after this, and the edge that ends that must come. */
 		cv_ep_want_out(it);
 		bits |= cv_ep_bits(it->s, &twin, &busy);
@@ -464,6 +464,28 @@ static int wait_served(struct wait *w)
 	return leave(e, n);
 }
 
+static bool unserved(struct cv_epoll *e)
+{
+	return !atomic_load_explicit(&e->users, memory_order_seq_cst) && !atomic_load_explicit(&e->ready_head, memory_order_seq_cst);
+}
+
+/*
+ * Nothing is served here now. It may be before the wait ends: then the wake fd is written, or the new bell rings. True: *n is the
+ * result, as the kernel's.
+ */
+static bool sleep_unserved(struct cv_epoll *e, int epfd, struct epoll_event *ev, int max, int64_t timeout_ns, const void *mask, int *n)
+{
+	bool slept;
+
+	atomic_fetch_add_explicit(&e->sleepers, 1, memory_order_seq_cst);
+	/* Again, now that it shows that we sleep. Partner: cv_ep_announce(). */
+	slept = unserved(e);
+	if (slept)
+		*n = kernel_sleep(epfd, ev, max, timeout_ns < 0 ? NO_DEADLINE : (uint64_t)timeout_ns, mask);
+	atomic_fetch_sub_explicit(&e->sleepers, 1, memory_order_seq_cst);
+	return slept;
+}
+
 int cv_ep_wait(struct cv_epoll *e, int epfd, struct epoll_event *ev, int max, int64_t timeout_ns, const void *mask)
 {
 	struct wait w = {.e = e, .epfd = epfd, .max = max, .ev = ev, .mask = mask, .deadline = NO_DEADLINE, .signals = cv_signals_seen()};
@@ -477,11 +499,7 @@ int cv_ep_wait(struct cv_epoll *e, int epfd, struct epoll_event *ev, int max, in
 		cv_ep_unforeign(e);
 	if (unlikely(e->nests))
 		show_inner(e);
-	if (!atomic_load_explicit(&e->users, memory_order_relaxed) && !atomic_load_explicit(&e->ready_head, memory_order_relaxed)) {
-		/* Nothing is served here now. It may be before the wait ends: then the wake fd is written. */
-		atomic_fetch_add_explicit(&e->sleepers, 1, memory_order_seq_cst);
-		n = kernel_sleep(epfd, ev, max, timeout_ns < 0 ? NO_DEADLINE : (uint64_t)timeout_ns, mask);
-		atomic_fetch_sub_explicit(&e->sleepers, 1, memory_order_seq_cst);
+	if (unserved(e) && sleep_unserved(e, epfd, ev, max, timeout_ns, mask, &n)) {
 		if (n <= 0)
 			return n < 0 ? -errno : 0;
 		n = filter(e, ev, n);

@@ -75,8 +75,8 @@ static ssize_t twin_call(const struct io *io, struct iovec *iov, int n)
 	int flags = (io->flags & ~MSG_WAITALL) | MSG_DONTWAIT;
 
 	if (io->tx)
-		return cv_sys3(SYS_sendmsg, io->fd, &m, flags | MSG_NOSIGNAL);
-	return cv_sys3(SYS_recvmsg, io->fd, &m, flags);
+		return cv_sys3(SYS_sendmsg, io->s->fd, &m, flags | MSG_NOSIGNAL);
+	return cv_sys3(SYS_recvmsg, io->s->fd, &m, flags);
 }
 
 static void account(struct io *io, ssize_t n, bool ring)
@@ -132,7 +132,7 @@ static ssize_t attempt(struct io *io, bool stalled)
 /* Still the connection that the call began on, perhaps excluded meanwhile: then attempt() goes to the kernel. */
 static bool still_there(const struct io *io)
 {
-	return (cv_fd_get(io->fd) & ~(uintptr_t)3) == (uintptr_t)io->s;
+	return (cv_fd_get(io->fd) & ~(uintptr_t)3) == (uintptr_t)io->s || atomic_load_explicit(&io->s->orphan, memory_order_relaxed);
 }
 
 /* ---- waiting ------------------------------------------------------------------------------------------------------------------- */
@@ -253,7 +253,7 @@ static int sleep_careful(struct io *io, ssize_t *r)
 		return 1;
 	}
 	p[0] = (struct pollfd){.fd = w.wake_fd, .events = POLLIN};
-	p[1] = (struct pollfd){.fd = io->fd, .events = io->tx ? POLLOUT : POLLIN | POLLRDHUP};
+	p[1] = (struct pollfd){.fd = s->fd, .events = io->tx ? POLLOUT : POLLIN | POLLRDHUP};
 	ts = (struct timespec){.tv_sec = (time_t)(left / 1000000000u), .tv_nsec = (long)(left % 1000000000u)};
 	err = cv_sys5(SYS_ppoll, p, twin & (io->tx ? EPOLLOUT : EPOLLIN) ? 2 : 1, left == UINT64_MAX ? NULL : &ts, NULL, 8);
 	cv_sock_del_waiter(s, &w);
@@ -289,7 +289,7 @@ static ssize_t attempt_with_bell(struct io *io)
 	return attempt(io, false);
 }
 
-static CV_COLD ssize_t io_slow(struct io *io, ssize_t r)
+static CV_COLD ssize_t io_wait(struct io *io, ssize_t r)
 {
 	struct cv_sock *s = io->s;
 	int how;
@@ -318,6 +318,18 @@ again:
 		r = still_there(io) ? attempt(io, false) : -EBADF;
 		cv_unlock(half_lock(io));
 	}
+}
+
+static CV_COLD ssize_t io_slow(struct io *io, ssize_t r)
+{
+	struct cv_sock *s = io->s;
+
+	if (io->nonblock)
+		return io_wait(io, r);
+	atomic_fetch_add_explicit(&s->inside, 1, memory_order_acq_rel);
+	r = io_wait(io, r);
+	cv_sock_outside(s);
+	return r;
 }
 
 static ssize_t io_run(struct io *io)

@@ -3,6 +3,7 @@
 #include "sock.h"
 #include "../base/clock.h"
 #include "../observe/log.h"
+#include "engine.h"
 #include "epoll.h"
 #include "owner.h"
 #include "real.h"
@@ -106,6 +107,7 @@ static void sock_reset(struct cv_sock *s, int fd, enum cv_role role, bool nonblo
 	atomic_store_explicit(&s->nonblock, nonblock, memory_order_relaxed);
 	atomic_store_explicit(&s->foreign, 0, memory_order_relaxed);
 	s->fd = fd;
+	atomic_store_explicit(&s->orphan, false, memory_order_relaxed);
 	s->calls = 0;
 	s->bytes = 0;
 	s->spin = 0;
@@ -340,10 +342,9 @@ static void arrange_reset(int fd)
 /* The application is done with it: tell the peer, over the link. tx and rx held. True when something is left to do for the agent. */
 static bool end_stream(struct cv_sock *s, int fd)
 {
-	bool raw = s->st.tx_state == CV_RAW && s->st.rx_state == CV_RAW && !cv_stream_busy(&s->st);
 	bool reset = false, linger;
 
-	if (raw)
+	if (cv_engine_plain(s))
 		return false;
 	linger = cv_stream_close(&s->st, fd >= 0 && linger_zero(fd), &reset) != 0;
 	if (reset && fd >= 0)
@@ -364,6 +365,19 @@ void cv_sock_end(struct cv_sock *s)
 	cv_unlock(&s->tx);
 }
 
+static int close_fd(int fd)
+{
+	if (!cv_fd_internal(fd))
+		return (int)cv_sys1(SYS_close, fd);
+	cv_fd_close(fd);
+	return 0;
+}
+
+static int own_duplicate(int fd)
+{
+	return cv_fd_high((int)cv_sys3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 3));
+}
+
 /* The last descriptor goes; tx and rx held, and let go here. */
 static int close_last(struct cv_sock *s, int fd, bool really)
 {
@@ -374,13 +388,39 @@ static int close_last(struct cv_sock *s, int fd, bool really)
 	linger = end_stream(s, really ? fd : -1);
 	s->closing = true;
 	atomic_store_explicit(&s->mode, CV_CAREFUL, memory_order_release);
-	if (linger && really)
-		s->fd = s->twin.fd = cv_fd_high((int)cv_sys3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 3));
-	else
-		s->fd = s->twin.fd = -1;
-	ret = really ? (int)cv_sys1(SYS_close, fd) : 0;
+	s->fd = s->twin.fd = linger && really ? own_duplicate(fd) : -1;
+	ret = really ? close_fd(fd) : 0;
 	cv_upgrade_ended(s);
 	return ret;
+}
+
+/* A call of another thread sleeps in it: the connection ends when that returns. tx and rx held, and let go here. */
+static int close_later(struct cv_sock *s, int fd)
+{
+	int ret;
+
+	unwatch(s);
+	atomic_store_explicit(&s->orphan, true, memory_order_release);
+	s->fd = s->twin.fd = own_duplicate(fd);
+	ret = close_fd(fd);
+	cv_unlock(&s->rx);
+	cv_unlock(&s->tx);
+	cv_agent_post(&s->work);
+	return ret;
+}
+
+void cv_sock_outside(struct cv_sock *s)
+{
+	if (atomic_fetch_sub_explicit(&s->inside, 1, memory_order_acq_rel) != 1 || likely(!atomic_load_explicit(&s->orphan, memory_order_acquire)))
+		return;
+	cv_lock(&s->tx);
+	cv_lock(&s->rx);
+	if (atomic_exchange_explicit(&s->orphan, false, memory_order_acq_rel)) {
+		close_last(s, s->fd, s->fd >= 0);
+		return;
+	}
+	cv_unlock(&s->rx);
+	cv_unlock(&s->tx);
 }
 
 static int close_one(struct cv_sock *s, int fd, bool really)
@@ -404,6 +444,8 @@ static int close_one(struct cv_sock *s, int fd, bool really)
 	if (atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) == 1) {
 		if (s->items)
 			cv_epoll_sock_closed(s);
+		if (really && atomic_load_explicit(&s->inside, memory_order_acquire) && atomic_load_explicit(&s->mode, memory_order_relaxed) != CV_PLAIN)
+			return close_later(s, fd);
 		return close_last(s, fd, really);
 	}
 	if (s->fd == fd) {

@@ -41,6 +41,8 @@ struct cv_sock {
 	uint32_t calls, next_calls; /* PLAIN: racy on purpose: counts need not be exact. Two calls are a request */
 	uint64_t bytes, next_bytes;
 	uint32_t spin;		    /* adaptive spin budget of blocking calls, in ticks */
+	_Atomic uint32_t inside;    /* calls that sleep in it: like the kernel's, they keep the connection open past close() */
+	_Atomic bool orphan;	    /* closed while some did; fd is our own duplicate */
 	_Atomic int refs;	    /* descriptors in the table that hold it */
 	struct cv_link *link;
 	const struct cv_link_ops *link_ops;

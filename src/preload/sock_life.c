@@ -31,11 +31,6 @@ static void unlock_both(struct cv_sock *s)
 
 /* ---- the way back to TCP -------------------------------------------------------------------------------------------------------- */
 
-static bool all_raw(const struct cv_sock *s)
-{
-	return s->st.tx_state == CV_RAW && s->st.rx_state == CV_RAW && !cv_stream_busy(&s->st);
-}
-
 /* Sleep until somebody changes the sock, at most until `until`. */
 static void wait_change(struct cv_waiter *w, uint64_t until)
 {
@@ -63,8 +58,8 @@ int cv_sock_fall_back(struct cv_sock *s, enum cv_leave how, enum cv_reason why, 
 	lock_both(s);
 	if (stay_out)
 		s->stay_out = true;
-	done = all_raw(s);
-	if (done && stay_out)
+	done = cv_engine_raw(s);
+	if (done && stay_out && cv_engine_plain(s))
 		cv_sock_exclude(s, why);
 	else if (!done)
 		cv_stream_leave(&s->st, how, why);
@@ -79,7 +74,7 @@ int cv_sock_fall_back(struct cv_sock *s, enum cv_leave how, enum cv_reason why, 
 	for (;;) {
 		lock_both(s);
 		/* Who stays and goes on reading has what is left in the ring; what follows is on TCP. */
-		done = how == CV_LEAVE_STAY ? s->st.tx_state == CV_RAW : all_raw(s);
+		done = how == CV_LEAVE_STAY ? s->st.tx_state == CV_RAW : cv_engine_raw(s);
 		unlock_both(s);
 		if (done || cv_now_ns() >= until)
 			break;
@@ -88,7 +83,7 @@ int cv_sock_fall_back(struct cv_sock *s, enum cv_leave how, enum cv_reason why, 
 	cv_sock_del_waiter(s, &w);
 	if (done && how == CV_LEAVE_HANDOVER) { /* the fds themselves must be plain before they leave our sight */
 		lock_both(s);
-		if (stay_out && cv_fd_get(s->fd) == (uintptr_t)s)
+		if (stay_out && cv_engine_plain(s) && cv_fd_get(s->fd) == (uintptr_t)s)
 			cv_sock_exclude(s, why);
 		unlock_both(s);
 	}
@@ -106,7 +101,7 @@ int cv_sock_shutdown(struct cv_sock *s, int fd, int how)
 	if (atomic_load_explicit(&s->foreign, memory_order_relaxed) && cv_owner_io(s, fd))
 		return -ENOTCONN;
 	lock_both(s);
-	if (all_raw(s) || !s->port.link) {
+	if (cv_engine_plain(s)) {
 		/* The kernel's, and never upgraded from now on; a thread inside a plain call is woken by the kernel. */
 		ret = (int)cv_sys2(SYS_shutdown, fd, how);
 		s->stay_out = true;
@@ -165,8 +160,9 @@ int cv_sock_error(struct cv_sock *s, int fd)
 	if (atomic_load_explicit(&s->mode, memory_order_acquire) == CV_PLAIN || cv_owner_shared(s))
 		return 0;
 	lock_both(s);
-	if (cv_sock_valid(s, fd) && s->port.link) {
-		cv_stream_advance(&s->st); /* what the twin has to say goes into it first */
+	if (cv_sock_valid(s, fd)) {
+		if (s->port.link)
+			cv_stream_advance(&s->st); /* what the twin has to say goes into it first */
 		err = cv_stream_error(&s->st, true);
 		if (err) { /* the twin may have the same to tell: once is enough */
 			int twin;
@@ -224,7 +220,7 @@ static void child_sock(struct cv_sock *s, void *arg)
 	s->timer.pos = 0;
 	s->work.queued = 0;
 	s->twin.events = 0;
-	if (s->mode == CV_PLAIN || all_raw(s)) { /* was only being considered: begin anew here, if this process goes on with it */
+	if (s->mode == CV_PLAIN || cv_engine_raw(s)) { /* was only being considered: begin anew here, if this process goes on with it */
 		s->seek = CV_SEEK_NO;
 		s->listener = NULL;
 		s->answered = NULL;

@@ -155,6 +155,15 @@ void cv_upgrade_rest(struct cv_sock *s, enum cv_reason why)
 	s->seek = CV_SEEK_NO;
 	if (s->closing)
 		return;
+	if (s->st.tx_dead || cv_stream_error(&s->st, false)) { /* the kernel has nothing more to tell, or not all: calls stay with the engine */
+		s->stay_out = true;
+		s->wait_until = 0;
+		cv_row_reason(s->row, why);
+		atomic_store_explicit(&s->row->state, CV_ROW_TCP, memory_order_relaxed);
+		atomic_store_explicit(&s->mode, CV_CAREFUL, memory_order_seq_cst);
+		cv_sock_changed(s);
+		return;
+	}
 	s->rounds++;
 	if (s->stay_out || final(why) || s->rounds >= ROUNDS_MAX) {
 		cv_sock_exclude(s, why);

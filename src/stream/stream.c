@@ -432,7 +432,8 @@ static ssize_t recv_some(struct cv_stream *s, const struct iovec *iov, int iovcn
 	}
 	if (clear && done < total && s->rx_state == CV_FROZEN && s->e.rx_wait == CV_WAIT_UPTO)
 		n = upto_recv(s, iov, iovcnt, done, total - done, peek);
-	else if (clear && done < total && s->rx_state == CV_DRAINING && s->e.rx_wait == CV_WAIT_DONE && !(s->e.rx_fin && !s->e.owed))
+	else if (clear && !done && s->rx_state == CV_DRAINING && s->e.rx_wait == CV_WAIT_DONE && !(s->e.rx_fin && !s->e.owed))
+		/* Never behind bytes of the ring in one call: an urgent mark may stand between. */
 		n = owed_recv(s, iov, iovcnt, done, total - done, peek);
 	if (n > 0)
 		done += (uint64_t)n;

@@ -186,6 +186,13 @@ void cv_sock_vanished(struct cv_sock *s, int fd)
 	drop(s, fd);
 }
 
+int cv_sock_error(struct cv_sock *s, int fd)
+{
+	mock.last = s;
+	mock.fd = fd;
+	return mock.error;
+}
+
 int cv_sock_shutdown(struct cv_sock *s, int fd, int how)
 {
 	mock.last = s;

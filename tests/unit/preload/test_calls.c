@@ -652,6 +652,32 @@ static void test_syscall(void **state)
 	cv_sys1(SYS_close, peer);
 }
 
+/* The engine's pending error comes first; without one, or for anything else, the kernel answers. */
+static void test_so_error(void **state)
+{
+	int peer, fd = mock_pair(&peer), v = -1;
+	struct cv_sock *s = mock_sock(fd);
+	socklen_t len = sizeof(v);
+
+	(void)state;
+	mock.error = ECONNRESET;
+	assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_ERROR, &v, &len), 0);
+	assert_ptr_equal(mock.last, s);
+	assert_int_equal(v, ECONNRESET);
+	assert_int_equal(len, sizeof(v));
+	assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_TYPE, &v, &len), 0);
+	assert_int_equal(v, SOCK_STREAM);
+	len = 1; /* too short for ours */
+	assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_ERROR, &v, &len), 0);
+	assert_int_equal(len, 1);
+	mock.error = 0;
+	len = sizeof(v);
+	assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_ERROR, &v, &len), 0);
+	assert_int_equal(v, 0);
+	cv_sys1(SYS_close, fd);
+	cv_sys1(SYS_close, peer);
+}
+
 static void test_uring(void **state)
 {
 	long r;
@@ -670,7 +696,7 @@ int main(void)
 		T(test_untracked),   T(test_read_family), T(test_refused),	     T(test_recv_trunc),	T(test_recvmsg),
 		T(test_recvmmsg),    T(test_bracket),	  T(test_write_family),	     T(test_sendmmsg),		T(test_printf),
 		T(test_sendfile),    T(test_fall_back),	  T(test_timeo),	     T(test_socket),		T(test_connect_accept),
-		T(test_unix_listener), T(test_connect_others), T(test_shutdown_ioctl), T(test_syscall), T(test_uring),
+		T(test_unix_listener), T(test_connect_others), T(test_shutdown_ioctl), T(test_so_error), T(test_syscall), T(test_uring),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
