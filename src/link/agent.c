@@ -274,20 +274,18 @@ int cv_agent_post(struct cv_work *w)
 	return 0;
 }
 
-int cv_agent_rewatch(struct cv_watch *w, uint32_t events)
+int cv_agent_watch(struct cv_watch *w, uint32_t events)
 {
 	struct epoll_event ev = {.events = events, .data.ptr = w};
 	int op = !events ? EPOLL_CTL_DEL : w->events ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
-	long err = cv_sys4(SYS_epoll_ctl, agent.epfd, op, w->fd, &ev);
+	long err;
 
+	if (events == w->events)
+		return 0;
+	err = cv_sys4(SYS_epoll_ctl, agent.epfd, op, w->fd, &ev);
 	if (err == 0 || op == EPOLL_CTL_DEL)
 		w->events = events;
 	return (int)err;
-}
-
-int cv_agent_watch(struct cv_watch *w, uint32_t events)
-{
-	return events == w->events ? 0 : cv_agent_rewatch(w, events);
 }
 
 /* ---- fork ---------------------------------------------------------------------------------------------------------------------- */

@@ -36,8 +36,6 @@ int cv_agent_post(struct cv_work *w);
 bool cv_agent_running(void);
 /* Agent thread only: register, change (events != 0) or remove (events == 0) a watch. 0 or -errno. */
 int cv_agent_watch(struct cv_watch *w, uint32_t events);
-/* The same, but tells the kernel also when nothing changed: re-arms an EPOLLONESHOT watch. */
-int cv_agent_rewatch(struct cv_watch *w, uint32_t events);
 /* Agent thread only: set (at != 0), move or clear (at == 0) a timer. */
 void cv_agent_timer(struct cv_timer *t, uint64_t at);
 /* fork protocol: before (waits until the agent is between two events and holds it), parent after, child after. */

@@ -14,6 +14,7 @@
 #include "agent.h"
 #include "link.h"
 
+#define CV_SHM_GRAVE_NS 2000000ull /* between two looks whether the peer, whose channel is closed, has ended altogether */
 #define CV_SHM_MAGIC 0x6d68732d74766c63ull
 #define CV_SHM_SLOTS 4096u
 #define CV_SHM_WORDS (CV_SHM_SLOTS / 64)
@@ -104,6 +105,7 @@ struct cv_shm_link {
 	struct cv_shm_parked *parked;
 	struct cv_shm_link *free_next;
 	struct cv_timer grave; /* the peer's end of the channel is closed */
+	uint32_t grave_looks;
 	struct cv_work breach;
 	struct cv_work pump; /* the channel was full: the agent sees to it */
 	struct cv_work reap; /* down: free it once nobody holds a slot or a bell */

@@ -12,7 +12,6 @@
 #include <sys/socket.h>
 
 #define QUEUE 1024u
-#define GRAVE_NS 5000000ull
 
 /* ---- packets ------------------------------------------------------------------------------------------------------------------- */
 
@@ -431,7 +430,7 @@ void cv_shm_readable(struct cv_watch *w, uint32_t events)
 	if (err && err != -EAGAIN) {
 		/* The peer's process ends. The kernel closes its channel a moment before its twins: hear first how those end, and write nothing to the dead. */
 		cv_agent_watch(w, 0);
-		cv_agent_timer(&l->grave, cv_now_ns() + GRAVE_NS);
+		cv_agent_timer(&l->grave, cv_now_ns() + CV_SHM_GRAVE_NS);
 		return;
 	}
 	if (events & EPOLLOUT || l->queued) {

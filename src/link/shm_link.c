@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Making and ending shm links: the segment, the list of links, the agent's bell. */
+#include "../base/clock.h"
 #include "../observe/log.h"
 #include "../observe/stats.h"
 #include "internal_fd.h"
@@ -7,10 +8,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/memfd.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+
+#define GRAVE_LOOKS 100 /* then the process lives on, and has but closed the channel */
 
 struct cv_link *cv_links;
 const struct cv_link_events *cv_link_events;
@@ -66,9 +70,29 @@ static void pump(struct cv_work *w)
 		cv_shm_readable(&l->sock, EPOLLOUT);
 }
 
+/* A process that is ending tells its pidfd when all its descriptors are closed. */
+static bool alive(int32_t pid)
+{
+	int fd = (int)cv_sys2(SYS_pidfd_open, pid, 0);
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	struct timespec none = {0};
+	bool ended;
+
+	if (fd < 0)
+		return false;
+	ended = cv_sys5(SYS_ppoll, &p, 1, &none, NULL, 8) == 1;
+	cv_sys1(SYS_close, fd);
+	return !ended;
+}
+
 static void buried(struct cv_timer *t)
 {
-	cv_shm_fail(cv_container_of(t, struct cv_shm_link, grave), CV_REASON_PEER_DEAD);
+	struct cv_shm_link *l = cv_container_of(t, struct cv_shm_link, grave);
+
+	if (alive(l->link.peer_pid) && ++l->grave_looks < GRAVE_LOOKS)
+		cv_agent_timer(t, cv_now_ns() + CV_SHM_GRAVE_NS);
+	else
+		cv_shm_fail(l, CV_REASON_PEER_DEAD);
 }
 
 static void breached(struct cv_work *w)

@@ -194,13 +194,23 @@ static void watch(struct cv_sock *s)
 		s->twin.events = 0; /* the old number went away, and its registration with it */
 	s->twin.fd = s->fd;
 	s->twin.fn = twin_event;
-	/* One-shot: an EOF or error that the engine has seen must not come again and again. */
-	if (needs || s->twin.events)
-		cv_agent_rewatch(&s->twin, needs ? needs | EPOLLONESHOT : 0);
+	/* Edge-triggered: an EOF, or part of a record, that the engine has seen must not come again and again. */
+	cv_agent_watch(&s->twin, needs ? needs | EPOLLET : 0);
+}
+
+void cv_engine_count_twin(struct cv_sock *s)
+{
+	uint64_t rd, wr;
+
+	if (s->fd < 0 || offsets_once(s, &rd, &wr))
+		return;
+	atomic_store_explicit(&s->row->rx_tcp, rd, memory_order_relaxed);
+	atomic_store_explicit(&s->row->tx_tcp, wr, memory_order_relaxed);
 }
 
 static void now_linked(struct cv_sock *s)
 {
+	cv_engine_count_twin(s);
 	atomic_store_explicit(&s->row->state, CV_ROW_LINK, memory_order_relaxed);
 	atomic_store_explicit(&s->row->transport, CV_ROW_T_SHM, memory_order_relaxed);
 	atomic_store_explicit(&s->row->reason, CV_REASON_NONE, memory_order_relaxed);
@@ -372,6 +382,8 @@ bool cv_engine_closed(struct cv_sock *s)
 	if (s->fd >= 0) {
 		if (s->twin.events)
 			cv_agent_watch(&s->twin, 0);
+		if (s->st.reset_twin || s->late)
+			cv_sock_arrange_reset(s->fd);
 		cv_fd_close(s->fd);
 		s->fd = s->twin.fd = -1;
 	}

@@ -18,6 +18,8 @@ void cv_engine_settle(struct cv_sock *s);
  * know of (a peer that died with bytes of ours unread, say), and calls stay careful until close. tx and rx held. */
 bool cv_engine_raw(const struct cv_sock *s);
 bool cv_engine_plain(const struct cv_sock *s);
+/* Bytes over TCP, by the kernel's count, into the stats row. */
+void cv_engine_count_twin(struct cv_sock *s);
 /* Agent's thread, no locks. */
 void cv_engine_message(struct cv_stream *st, const struct cv_msg *m, int fd);
 void cv_engine_down(struct cv_stream *st, enum cv_reason why);

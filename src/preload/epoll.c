@@ -279,7 +279,7 @@ void cv_ep_unforeign(struct cv_epoll *e)
 
 void cv_ep_turn_off(struct cv_epoll *e)
 {
-	struct cv_epitem *it;
+	struct cv_epitem *it, *next;
 
 	cv_lock(&e->lock);
 	if (e->off) {
@@ -301,8 +301,10 @@ void cv_ep_turn_off(struct cv_epoll *e)
 		cv_lock(&e->lock);
 		it = e->items;
 	}
-	while (e->items)
-		cv_ep_give_up(e->items);
+	for (it = e->items; it; it = next) {
+		next = it->enext;
+		cv_ep_give_up(it);
+	}
 	cv_ep_wake_close(e);
 	cv_unlock(&e->lock);
 }

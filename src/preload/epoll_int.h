@@ -57,6 +57,7 @@ struct cv_epitem {
 	bool disabled;	   /* ONESHOT has fired */
 	bool dropped;	   /* an edge of the twin was not the program's at the time */
 	bool kreg;	   /* KERNEL: really in the kernel's set */
+	bool stuck;	   /* KERNEL, by a number that was closed while others of the socket live on: nobody can change it */
 	bool outed;	   /* falling back because the set is off */
 	uint8_t idle;	   /* rings that nobody asked for */
 	_Atomic bool routed; /* the stream rings eb; written under wait_lock */

@@ -9,7 +9,7 @@ static void to_user(struct cv_epitem *it)
 	struct cv_epoll *e = it->e;
 	struct cv_sock *s = it->s;
 
-	if (it->on && it->kreg) {
+	if (it->on && it->kreg && !it->stuck) {
 		/*
 		 * ENOENT: the record outlived the registration. Unless the number went to another file and a dup keeps the registration
 		 * alive.
@@ -19,7 +19,7 @@ static void to_user(struct cv_epitem *it)
 			return;
 		}
 	}
-	it->kreg = false;
+	it->kreg = it->stuck;
 	e->users++;
 	e->set = s->set;
 	cv_ep_bell_join(it, cv_ep_link_of(s));
@@ -52,7 +52,7 @@ static void to_kernel(struct cv_epitem *it)
 		return;
 	}
 	/* A fired ONESHOT stays out altogether: the kernel would report HUP of one that is in. */
-	if (!it->disabled && !e->foreign) {
+	if (!it->disabled && !e->foreign && !it->stuck) {
 		long err;
 
 		if (cv_fd_get(it->fd) != (uintptr_t)s) /* closed, a dup lives on */
@@ -87,6 +87,8 @@ void cv_ep_give_up(struct cv_epitem *it)
 		if (!on)
 			return; /* it is gone */
 	}
+	if (it->stuck) /* the kernel keeps our tag, so we keep what it stands for */
+		return;
 	/* A ONESHOT that has fired keeps our tag until it is armed again, when it gets the program's value anyway. */
 	if (it->kreg && !it->disabled && cv_sys4(SYS_epoll_ctl, e->fd, EPOLL_CTL_MOD, it->kfd, &ev) == -EINVAL) { /* EXCLUSIVE */
 		cv_ep_raw(it, EPOLL_CTL_DEL);
@@ -196,6 +198,12 @@ void cv_epoll_kick(struct cv_sock *s)
 	}
 }
 
+/* Does the number that the kernel knows the registration by still mean its socket? */
+static bool numbered(const struct cv_epitem *it)
+{
+	return (cv_fd_get(it->kfd) & ~(uintptr_t)3) == (uintptr_t)it->s;
+}
+
 void cv_epoll_sock_closed(struct cv_sock *s)
 {
 	struct cv_epitem *it[CV_EP_SETS];
@@ -220,14 +228,14 @@ void cv_epoll_sock_closed(struct cv_sock *s)
 			if (!plain && t->where == CV_ITEM_KERNEL && t->kreg)
 				cv_ep_raw(t, EPOLL_CTL_DEL);
 			cv_ep_drop(t);
-		} else if (t->where == CV_ITEM_KERNEL && t->kreg && t->on && cv_fd_get(t->kfd) != (uintptr_t)s) {
-			/* The kernel goes on reporting, but knows it by a number that is gone: rename it, so that it can be moved. */
-			int fd = cv_fd_find((uintptr_t)s, t->kfd);
-
-			if (fd >= 0 && !cv_ep_raw(t, EPOLL_CTL_DEL)) {
-				t->kfd = fd;
-				cv_ep_raw(t, EPOLL_CTL_ADD);
-			}
+		} else if (t->where == CV_ITEM_KERNEL && t->kreg && !t->stuck && !numbered(t)) {
+			/*
+			 * The kernel goes on reporting, but nobody can name the registration any more. By another number of the socket
+			 * it would be in the way of one that the program may make. So the socket stays on TCP.
+			 */
+			t->stuck = true;
+			s->stay_out = true;
+			cv_agent_post(&s->work);
 		}
 		cv_unlock(&e[i]->lock);
 	}

@@ -79,16 +79,11 @@ static ssize_t twin_call(const struct io *io, struct iovec *iov, int n)
 	return cv_sys3(SYS_recvmsg, io->s->fd, &m, flags);
 }
 
-static void account(struct io *io, ssize_t n, bool ring)
+/* Bytes over TCP are taken from the kernel's own count: cv_engine_count_twin(). */
+static void account(struct io *io, ssize_t n)
 {
-	struct cv_row *row = io->s->row;
-
-	if (io->flags & MSG_PEEK)
-		return;
-	if (io->tx)
-		cv_row_add(ring ? &row->tx_link : &row->tx_tcp, (uint64_t)n);
-	else
-		cv_row_add(ring ? &row->rx_link : &row->rx_tcp, (uint64_t)n);
+	if (!(io->flags & MSG_PEEK))
+		cv_row_add(io->tx ? &io->s->row->tx_link : &io->s->row->rx_link, (uint64_t)n);
 }
 
 /* The peer closed or reset its end: send must find that out now, not when the agent gets to it. tx held. */
@@ -122,8 +117,8 @@ static ssize_t attempt(struct io *io, bool stalled)
 		r = twin_call(io, iov, n);
 		ring = false;
 	}
-	if (likely(r > 0))
-		account(io, r, ring);
+	if (likely(r > 0) && likely(ring))
+		account(io, r);
 	else if (r == -EAGAIN && !io->tx && unlikely(atomic_load_explicit(&io->s->rd_shut, memory_order_relaxed)))
 		r = 0;
 	return r;

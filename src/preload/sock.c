@@ -332,7 +332,7 @@ static bool linger_zero(int fd)
 	return cv_sys5(SYS_getsockopt, fd, SOL_SOCKET, SO_LINGER, &lg, &len) == 0 && lg.l_onoff && lg.l_linger == 0;
 }
 
-static void arrange_reset(int fd)
+void cv_sock_arrange_reset(int fd)
 {
 	struct linger lg = {.l_onoff = 1};
 
@@ -348,7 +348,7 @@ static bool end_stream(struct cv_sock *s, int fd)
 		return false;
 	linger = cv_stream_close(&s->st, fd >= 0 && linger_zero(fd), &reset) != 0;
 	if (reset && fd >= 0)
-		arrange_reset(fd);
+		cv_sock_arrange_reset(fd);
 	return linger;
 }
 
@@ -359,6 +359,8 @@ void cv_sock_end(struct cv_sock *s)
 	if (s->used && !s->closing) {
 		unwatch(s);
 		s->closing = true;
+		if (s->was_linked)
+			cv_engine_count_twin(s);
 		end_stream(s, s->fd);
 	}
 	cv_unlock(&s->rx);
@@ -385,6 +387,8 @@ static int close_last(struct cv_sock *s, int fd, bool really)
 	int ret;
 
 	unwatch(s);
+	if (s->was_linked && really)
+		cv_engine_count_twin(s);
 	linger = end_stream(s, really ? fd : -1);
 	s->closing = true;
 	atomic_store_explicit(&s->mode, CV_CAREFUL, memory_order_release);
@@ -426,6 +430,7 @@ void cv_sock_outside(struct cv_sock *s)
 static int close_one(struct cv_sock *s, int fd, bool really)
 {
 	uintptr_t e = entry_of(s, fd);
+	bool last;
 	int ret;
 
 	if (!e)
@@ -441,9 +446,10 @@ static int close_one(struct cv_sock *s, int fd, bool really)
 	cv_lock(&s->tx);
 	cv_lock(&s->rx);
 	cv_fd_set(fd, 0);
-	if (atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) == 1) {
-		if (s->items)
-			cv_epoll_sock_closed(s);
+	last = atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) == 1;
+	if (s->items)
+		cv_epoll_sock_closed(s);
+	if (last) {
 		if (really && atomic_load_explicit(&s->inside, memory_order_acquire) && atomic_load_explicit(&s->mode, memory_order_relaxed) != CV_PLAIN)
 			return close_later(s, fd);
 		return close_last(s, fd, really);

@@ -24,6 +24,8 @@ void cv_upgrade_ended(struct cv_sock *s);
 void cv_sock_await(struct cv_sock *s);
 /* SO_RCVTIMEO / SO_SNDTIMEO in ns, 0 = none; asked once. */
 uint64_t cv_sock_timeo(struct cv_sock *s, int fd, bool tx);
+/* close() of fd shall send a RST. */
+void cv_sock_arrange_reset(int fd);
 /* A call that slept in the socket returns (it counted itself in s->inside). No locks. */
 void cv_sock_outside(struct cv_sock *s);
 /* At exit: what close() would tell the peer, without closing. No locks. */

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* diff: accelerate=yes */
+/* diff: accelerate=yes race=either */
+/*
+ * race: what is sent on a connection while it is being switched waits in the sender until the switch is over. As after a delay in a
+ * network it then arrives behind what other connections have sent since, so their order is another.
+ */
 /* Several connections become ready one after another: epoll tells them in that order, and takes turns when it may tell only one. */
 #include "t.h"
 

@@ -414,6 +414,12 @@ static void test_no_lost_futex_wake(void **state)
 	assert_int_equal(lost, 0);
 }
 
+static void ignore(void *arg, struct cv_stream *s)
+{
+	(void)arg;
+	(void)s;
+}
+
 struct player {
 	struct one *o;
 	struct cv_bell *bell;
@@ -429,7 +435,6 @@ static void *pong_bell(void *arg)
 	for (int i = 0; i < ROUNDS; i++) {
 		while (!cv_ring_get_flat(&s->rx, &c, 1, &held)) {
 			struct pollfd f = {.fd = me->bell->fd, .events = POLLIN};
-			struct heard mine = {0};
 			uint64_t n;
 
 			ops->bell_arm(me->bell);
@@ -439,7 +444,7 @@ static void *pong_bell(void *arg)
 			}
 			(void)!read(f.fd, &n, sizeof(n));
 			ops->bell_disarm(me->bell);
-			ops->bell_drain(me->bell, hear, &mine);
+			ops->bell_drain(me->bell, ignore, NULL);
 		}
 		ops->credit(s, false);
 		cv_ring_put_flat(&s->tx, "x", 1);
