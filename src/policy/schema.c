@@ -113,8 +113,7 @@ const char cv_builtin_profiles[] = "[profile " CV_PROFILE_DEFAULT "]\n"
 				   "upgrade-after = 64 requests, 64KiB\n"
 				   "spin-max = 20us\n"
 				   "ring = 1MiB\n"
-				   "ring-max = 64MiB\n"
-				   "spill-max = 1MiB\n";
+				   "ring-max = 64MiB\n";
 
 const char *const cv_transport_names[3] = {
 	[CV_TRANSPORT_TCP] = "tcp",

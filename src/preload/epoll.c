@@ -169,6 +169,7 @@ void cv_epoll_new(int fd)
 	e->spin = 0;
 	e->set = NULL;
 	e->nests = false;
+	e->busy = NULL;
 	for (unsigned i = 0; i < CV_ARRAY_LEN(e->inner); i++)
 		e->inner[i] = 0;
 	e->used = true;

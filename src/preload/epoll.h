@@ -30,8 +30,6 @@ void cv_epoll_kick(struct cv_sock *s);
  * refs went, before the real close.
  */
 void cv_epoll_sock_closed(struct cv_sock *s);
-/* The socket is excluded for good: forget its registrations, which the kernel serves from now on. */
-void cv_epoll_forget(struct cv_sock *s);
 /*
  * Someone will wait for the set's own descriptor (poll, select, another set): from now on it is readable whenever something in it is
  * ready.

@@ -59,6 +59,7 @@ struct cv_epitem {
 	bool kreg;	   /* KERNEL: really in the kernel's set */
 	bool stuck;	   /* KERNEL, by a number that was closed while others of the socket live on: nobody can change it */
 	bool outed;	   /* falling back because the set is off */
+	uint32_t shown;	   /* ET: what was reported last, since it was armed */
 	uint8_t idle;	   /* rings that nobody asked for */
 	_Atomic bool routed; /* the stream rings eb; written under wait_lock */
 	struct cv_epbell *eb;
@@ -87,6 +88,7 @@ struct cv_epoll {
 	_Atomic uint64_t kernel_at; /* ticks when the kernel was asked last */
 	uint32_t spin;
 	bool turn, crowded; /* see look() */
+	_Atomic(struct cv_sock *) busy; /* somebody worked on it when we looked, so the answer may lack it */
 	bool no_spin;	    /* the CPU is shared: sleep next time */
 	_Atomic int inner[4]; /* sets inside this one, by descriptor plus 1: more are rare, and may be reported readable once too often */
 	bool nests;
@@ -102,6 +104,18 @@ static inline bool cv_ep_tagged(uint64_t data)
 	uint64_t base = atomic_load_explicit(&cv_ep_tag_base, memory_order_relaxed);
 
 	return base && data - base < CV_EP_TAGS;
+}
+
+/*
+ * Edge-triggered, and all is over with the socket: told once. A registration that goes back to the kernel's set would tell it again.
+ * Notes what is reported.
+ */
+static inline bool cv_ep_told(struct cv_epitem *it, uint32_t bits)
+{
+	bool told = (bits & EPOLLHUP) && !(bits & ~it->shown);
+
+	it->shown = it->events & EPOLLET ? bits : 0;
+	return unlikely(told);
 }
 
 static inline bool cv_ep_linked(const struct cv_sock *s)

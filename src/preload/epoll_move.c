@@ -240,20 +240,3 @@ void cv_epoll_sock_closed(struct cv_sock *s)
 		cv_unlock(&e[i]->lock);
 	}
 }
-
-void cv_epoll_forget(struct cv_sock *s)
-{
-	struct cv_epitem *it[CV_EP_SETS];
-	struct cv_epoll *e[CV_EP_SETS];
-	unsigned n;
-
-	if (unlikely(cv_ep_pending_any()))
-		adopt_pending(s);
-	n = items_of(s, it, e);
-	for (unsigned i = 0; i < n; i++) {
-		if (!lock_item(s, it[i], e[i]))
-			continue;
-		cv_ep_give_up(it[i]);
-		cv_unlock(&e[i]->lock);
-	}
-}

@@ -22,9 +22,12 @@ static uint32_t careful_bits(struct cv_epitem *it, uint32_t got)
 	bool busy = false;
 
 	bits = cv_ep_bits(it->s, &twin, &busy);
-	/* It is being worked on this moment: the kernel will report again. */
-	if (unlikely(busy) && (it->events & EPOLLET))
-		cv_ep_raw(it, EPOLL_CTL_MOD);
+	/* It is being worked on this moment: the kernel shall report again. */
+	if (unlikely(busy)) {
+		it->e->busy = it->s;
+		if (it->events & EPOLLET)
+			cv_ep_raw(it, EPOLL_CTL_MOD);
+	}
 	allowed = twin | (twin & EPOLLIN ? EPOLLRDNORM | EPOLLRDBAND : 0) | (twin & EPOLLOUT ? EPOLLWRNORM | EPOLLWRBAND : 0);
 	if ((twin & EPOLLIN) && (twin & EPOLLOUT)) /* all of it is on TCP */
 		allowed |= EPOLLERR | EPOLLHUP;
@@ -58,6 +61,8 @@ static bool translate(struct cv_epoll *e, struct cv_epitem *it, struct epoll_eve
 			return false;
 		}
 	}
+	if (cv_ep_told(it, bits))
+		return false;
 	it->disabled = (it->events & EPOLLONESHOT) != 0;
 	if (it->disabled)
 		cv_ep_unready(it);
@@ -160,9 +165,11 @@ static uint32_t report(struct cv_epitem *it)
 		bits |= cv_ep_bits(it->s, &twin, &busy);
 	}
 	bits &= want;
-	if (unlikely(busy))
+	if (unlikely(busy)) {
+		e->busy = it->s;
 		cv_ep_push(it);
-	if (!bits)
+	}
+	if (!bits || cv_ep_told(it, bits))
 		return 0;
 	if (unlikely(it->events & EPOLLONESHOT)) {
 		it->disabled = true;
@@ -429,15 +436,35 @@ static bool spin_some(struct wait *w, uint64_t left)
 	return true;
 }
 
+/*
+ * Nothing was there, but a socket was being worked on: let that be done, and look again, before the program is told that there is
+ * nothing. e->lock cannot be held meanwhile, it comes after the socket's.
+ */
+static CV_COLD bool let_finish(struct cv_epoll *e, unsigned *times)
+{
+	struct cv_sock *s = atomic_exchange_explicit(&e->busy, NULL, memory_order_relaxed);
+
+	if (!s || ++*times > 8)
+		return false;
+	cv_lock(&s->tx);
+	cv_lock(&s->rx);
+	cv_unlock(&s->rx);
+	cv_unlock(&s->tx);
+	return true;
+}
+
 static int wait_served(struct wait *w)
 {
 	struct cv_epoll *e = w->e;
 	enum ask ask = w->deadline ? ASK_FAIR : ASK_MUST;
+	unsigned busy = 0;
 	uint64_t left;
 	int n;
 
 	for (;;) {
 		n = look(e, w->epfd, w->ev, w->max, ask == ASK_DUE ? CV_EP_KERNEL_SPIN_US : CV_EP_KERNEL_BUSY_US, ask);
+		if (!n && unlikely(e->busy) && let_finish(e, &busy))
+			continue;
 		if (n || w->deadline == 0)
 			break;
 		if (unlikely(cv_fd_epoll(w->epfd) != e))

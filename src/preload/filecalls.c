@@ -18,7 +18,7 @@ static ssize_t file_send(struct cv_sock *s, int fd, const char *buf, size_t n)
 		return r;
 	r = cv_real.write(fd, buf, n);
 	if (bracket)
-		cv_sock_leave(s);
+		cv_sock_leave(s, r);
 	return r;
 }
 

@@ -8,7 +8,7 @@
 void cv_bracket_leave(struct cv_bracket *b)
 {
 	while (b->n)
-		cv_sock_leave(b->s[--b->n]);
+		cv_sock_leave(b->s[--b->n], 0);
 }
 
 enum cv_poll_kind cv_poll_add(struct cv_bracket *b, enum cv_poll_kind kind, int fd)

@@ -43,11 +43,26 @@ static uint16_t accepted(const struct set *p, nfds_t i)
 	return p->accept ? p->accept[i] | POLLNVAL : 0xffff;
 }
 
+/* While it is being switched, the engine says so under its locks only. */
+static uint32_t bits_of(struct cv_sock *s, uint32_t *twin)
+{
+	uint32_t bits;
+
+	if (likely(atomic_load_explicit(&s->mode, memory_order_acquire) != CV_CAREFUL))
+		return cv_sock_poll(s, twin);
+	cv_lock(&s->tx);
+	cv_lock(&s->rx);
+	bits = cv_sock_poll(s, twin);
+	cv_unlock(&s->rx);
+	cv_unlock(&s->tx);
+	return bits;
+}
+
 /* A tracked socket: what we know of it goes into revents; returns what the kernel must say. */
 static uint16_t known(struct set *p, nfds_t i, struct cv_sock *s)
 {
 	uint16_t asked = (uint16_t)p->fds[i].events, kernel = 0;
-	uint32_t twin = 0, bits = cv_sock_poll(s, &twin);
+	uint32_t twin = 0, bits = bits_of(s, &twin);
 
 	if (atomic_load_explicit(&s->mode, memory_order_relaxed) == CV_LINKED)
 		p->linked = s;
@@ -97,7 +112,11 @@ static int join(struct set *p)
 
 	for (nfds_t i = 0; i < p->n; i++) {
 		uint16_t got = p->k[i].fd >= 0 ? (uint16_t)p->k[i].revents : 0;
+		struct cv_sock *s = got ? p->e[i].s : NULL;
 
+		/* It may have been switched since: what the twin has now is none of the program's business. */
+		if (s && atomic_load_explicit(&s->mode, memory_order_acquire) != CV_PLAIN && cv_sock_valid(s, p->fds[i].fd))
+			p->e[i].allow &= known(p, i, s) | POLLNVAL;
 		if (p->k[i].fd >= 0) /* HUP where only exceptions were asked for: it would never let us sleep */
 			p->e[i].muted = got && !(got & p->e[i].allow);
 		p->fds[i].revents |= (short)(got & p->e[i].allow);

@@ -21,6 +21,7 @@ static struct {
 static struct cv_lock sig_lock; /* with all signals blocked: sigaction() may be called in a handler */
 static _Atomic uintptr_t sig_owner; /* the thread that holds it */
 static _Atomic bool watched;
+static _Atomic uint32_t passing; /* calls that go past us, as nothing is watched yet, and have not returned */
 
 /* Signals of this thread that were put off; with cv_signals_here and cv_locks_held all the static TLS there is: 16 bytes. */
 static __thread uint32_t put_off_low, put_off_high; /* halves of the mask: eight-byte alignment would cost as much again */
@@ -151,6 +152,21 @@ static bool sig_passes(int sig)
 	       atomic_load_explicit(&sig_owner, memory_order_relaxed) == (uintptr_t)__builtin_thread_pointer();
 }
 
+/* The same, for calls that change a handler. True: sig_passed() follows. */
+static bool sig_pass(int sig)
+{
+	atomic_fetch_add_explicit(&passing, 1, memory_order_seq_cst);
+	if (sig_passes(sig))
+		return true;
+	atomic_fetch_sub_explicit(&passing, 1, memory_order_relaxed);
+	return false;
+}
+
+static void sig_passed(void)
+{
+	atomic_fetch_sub_explicit(&passing, 1, memory_order_seq_cst);
+}
+
 void cv_signals_watch(void)
 {
 	int err = errno;
@@ -160,6 +176,13 @@ void cv_signals_watch(void)
 		return;
 	was = sig_enter_lock();
 	if (!atomic_load_explicit(&watched, memory_order_relaxed)) {
+		atomic_store_explicit(&watched, true, memory_order_seq_cst);
+		/*
+		 * From now on they wait for the lock. One that is still under way would be missed, or lost between our look and our call; one that was left by
+		 * longjmp never returns. Partner: sig_pass().
+		 */
+		for (int i = 0; i < 1000 && atomic_load_explicit(&passing, memory_order_seq_cst); i++)
+			cv_sys0(SYS_sched_yield);
 		for (int sig = 1; sig < _NSIG; sig++) {
 			struct sigaction sa;
 
@@ -169,7 +192,6 @@ void cv_signals_watch(void)
 			cv_real.sigaction(sig, &sa, NULL);
 		}
 		cv_locks_deferred = sig_deliver;
-		atomic_store_explicit(&watched, true, memory_order_release);
 	}
 	sig_leave_lock(was);
 	errno = err;
@@ -179,6 +201,7 @@ void cv_signals_forked(void)
 {
 	atomic_store_explicit(&sig_lock.word, 0, memory_order_relaxed);
 	atomic_store_explicit(&sig_owner, 0, memory_order_relaxed);
+	atomic_store_explicit(&passing, 0, memory_order_relaxed);
 }
 
 static CV_COLD int sig_action(int sig, const struct sigaction *act, struct sigaction *old)
@@ -216,9 +239,13 @@ static CV_COLD int sig_action(int sig, const struct sigaction *act, struct sigac
 
 int sigaction(int sig, const struct sigaction *act, struct sigaction *old)
 {
-	if (sig_passes(sig))
-		return cv_real.sigaction(sig, act, old);
-	return sig_action(sig, act, old);
+	int r;
+
+	if (!sig_pass(sig))
+		return sig_action(sig, act, old);
+	r = cv_real.sigaction(sig, act, old);
+	sig_passed();
+	return r;
 }
 
 /* libc decides on flags and mask (siginterrupt() has a say there); we cover what it installed before any signal can arrive. */
@@ -243,9 +270,16 @@ static CV_COLD sighandler_t sig_signal(int sig, sighandler_t fn)
 
 sighandler_t signal(int sig, sighandler_t fn)
 {
-	if (sig_passes(sig) || cv_borrowed())
+	sighandler_t r;
+
+	if (!sig_pass(sig)) {
+		if (!cv_borrowed())
+			return sig_signal(sig, fn);
 		return sig_shown(sig, cv_real.signal(sig, fn));
-	return sig_signal(sig, fn);
+	}
+	r = sig_shown(sig, cv_real.signal(sig, fn));
+	sig_passed();
+	return r;
 }
 
 int siginterrupt(int sig, int on)

@@ -40,6 +40,8 @@ struct cv_sock {
 	_Atomic uint32_t in_kernel;
 	uint32_t calls, next_calls; /* PLAIN: racy on purpose: counts need not be exact. Two calls are a request */
 	uint64_t bytes, next_bytes;
+	uint32_t rest_calls; /* agent's: no further try before */
+	uint64_t rest_bytes;
 	uint32_t spin;		    /* adaptive spin budget of blocking calls, in ticks */
 	_Atomic uint32_t inside;    /* calls that sleep in it: like the kernel's, they keep the connection open past close() */
 	_Atomic bool orphan;	    /* closed while some did; fd is our own duplicate */
@@ -110,8 +112,11 @@ static inline bool cv_sock_enter(struct cv_sock *s)
 	return false;
 }
 void cv_sock_left_last(struct cv_sock *s); /* the agent waits for in_kernel to drop */
-static inline void cv_sock_leave(struct cv_sock *s)
+/* n: what the call returned, for the policy's threshold in bytes. */
+static inline void cv_sock_leave(struct cv_sock *s, ssize_t n)
 {
+	if (n > 0)
+		s->bytes += (uint64_t)n;
 	if (unlikely(atomic_fetch_sub_explicit(&s->in_kernel, 1, memory_order_seq_cst) == 1 &&
 		     atomic_load_explicit(&s->mode, memory_order_relaxed) != CV_PLAIN))
 		cv_sock_left_last(s);

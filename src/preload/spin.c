@@ -46,38 +46,6 @@ void cv_spin_feedback(uint32_t *budget, const struct cv_settings *set, bool paid
 	*budget = b ? (uint32_t)b : 1;
 }
 
-/*
- * Two spinners on one CPU, others idle: some schedulers (those that pack virtual CPUs, and any while the tasks count as cache-hot)
- * leave it at that. Step aside: forbid this CPU to the thread for an instant, which moves it. Seldom, as it helps only while there is
- * an idle CPU.
- */
-static CV_COLD bool step_aside(uint64_t now)
-{
-	static _Atomic uint64_t next;
-	uint64_t due = atomic_load_explicit(&next, memory_order_relaxed);
-	unsigned long mask[16] = {0}, bit;
-	unsigned cpu = 0, word;
-	long len;
-
-	if (now < due || !atomic_compare_exchange_strong_explicit(&next, &due, now + 1000 * cv_ticks_per_us(), memory_order_relaxed,
-								   memory_order_relaxed))
-		return false;
-	len = cv_sys3(SYS_sched_getaffinity, 0, sizeof(mask), mask);
-	if (len <= 0 || cv_sys3(SYS_getcpu, &cpu, NULL, NULL) < 0 || cpu >= (unsigned long)len * 8)
-		return false;
-	word = cpu / (8 * sizeof(long));
-	bit = 1ul << (cpu % (8 * sizeof(long)));
-	if (!(mask[word] & bit))
-		return false;
-	mask[word] &= ~bit;
-	/* Bound to this CPU: EINVAL, and nothing has changed. */
-	if (cv_sys3(SYS_sched_setaffinity, 0, len, mask) < 0)
-		return false;
-	mask[word] |= bit;
-	cv_sys3(SYS_sched_setaffinity, 0, len, mask);
-	return true;
-}
-
 bool cv_spin_yield(uint64_t *at)
 {
 	uint64_t before = cv_ticks(), after;
@@ -86,7 +54,5 @@ bool cv_spin_yield(uint64_t *at)
 	after = cv_ticks();
 	*at = after + CV_SPIN_EVERY_US * cv_ticks_per_us();
 	/* Alone it is a few hundred nanoseconds, on slow or virtual machines one or two microseconds. */
-	if (likely(after - before < 5 * cv_ticks_per_us()))
-		return false;
-	return !step_aside(after);
+	return after - before >= 5 * cv_ticks_per_us();
 }

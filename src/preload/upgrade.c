@@ -14,8 +14,8 @@
 
 #define BUCKETS 1024
 #define ROUNDS_MAX 3	     /* tries that failed: then the connection stays on TCP */
-#define ROUND_CALLS 4096     /* calls between two rounds */
-#define LISTEN_NS 300000000ull
+#define ROUND_CALLS 1024     /* calls between two rounds */
+#define LISTEN_NS 500000000ull
 
 /* Pauses between a server's dials; the client may qualify a little later than we. */
 static const uint32_t redial_us[] = {100, 500, 2000, 8000, 30000, 100000};
@@ -165,7 +165,7 @@ void cv_upgrade_rest(struct cv_sock *s, enum cv_reason why)
 		return;
 	}
 	s->rounds++;
-	if (s->stay_out || final(why) || s->rounds >= ROUNDS_MAX) {
+	if (s->stay_out || final(why) || s->rounds >= (why == CV_REASON_PEER_ABSENT ? 2 : ROUNDS_MAX)) {
 		cv_sock_exclude(s, why);
 		return;
 	}
@@ -173,8 +173,8 @@ void cv_upgrade_rest(struct cv_sock *s, enum cv_reason why)
 	atomic_store_explicit(&s->row->state, CV_ROW_TCP, memory_order_relaxed);
 	s->tries = 0;
 	/* The peer may never come; a switch that met unread bytes or a race may well succeed a moment later. */
-	s->next_calls = s->calls + (why == CV_REASON_PEER_ABSENT ? ROUND_CALLS : ROUND_CALLS / 64) * (1u << s->rounds);
-	s->next_bytes = s->bytes + (64ull << 20);
+	s->next_calls = s->rest_calls = s->calls + (why == CV_REASON_PEER_ABSENT ? ROUND_CALLS : ROUND_CALLS / 16) * s->rounds;
+	s->next_bytes = s->rest_bytes = s->bytes + (64ull << 20);
 	s->wait_until = 0;
 	atomic_store_explicit(&s->mode, CV_PLAIN, memory_order_seq_cst);
 	cv_sock_changed(s);
@@ -279,15 +279,20 @@ static void consider(struct cv_sock *s)
 {
 	enum cv_reason why;
 
-	if (s->closing || s->calls < s->next_calls / 2) /* posted for an earlier user of this memory */
+	if (s->closing)
 		return;
+	if (s->calls < s->rest_calls && s->bytes < s->rest_bytes) { /* posted for an earlier user of this memory */
+		s->next_calls = s->rest_calls;
+		s->next_bytes = s->rest_bytes;
+		return;
+	}
 	why = admit(s);
 	if (why == CV_REASON_CONNECTING && s->tries < CV_ARRAY_LEN(redial_us)) {
 		cv_agent_timer(&s->timer, cv_now_ns() + redial_us[s->tries++] * 1000ull);
 		return;
 	}
 	if (why == CV_REASON_YOUNG || why == CV_REASON_CONNECTING) {
-		if (s->calls >= s->next_calls)
+		if (s->next_calls == UINT32_MAX)
 			s->next_calls = s->calls + 16;
 		return;
 	}
@@ -528,6 +533,8 @@ void cv_upgrade_init(struct cv_sock *s)
 	cv_policy_first(cv_policy_now, &requests, &bytes);
 	s->next_calls = (uint32_t)cv_min_u64(requests * 2, UINT32_MAX);
 	s->next_bytes = bytes;
+	s->rest_calls = 0;
+	s->rest_bytes = 0;
 }
 
 void cv_upgrade_begin(struct cv_sock *s)
@@ -545,8 +552,9 @@ void cv_sock_qualify(struct cv_sock *s)
 {
 	if (likely(++s->calls < s->next_calls && s->bytes < s->next_bytes))
 		return;
-	if (s->calls == s->next_calls || s->next_calls == 0 || s->calls % 16 == 0)
-		cv_agent_post(&s->work);
+	s->next_calls = UINT32_MAX; /* asked; the answer sets it anew */
+	s->next_bytes = UINT64_MAX;
+	cv_agent_post(&s->work);
 }
 
 void cv_sock_left_last(struct cv_sock *s)

@@ -33,7 +33,7 @@ static inline bool cv_tracks(void)
 			return done_; \
 		done_ = plain; \
 		if (bracket_) \
-			cv_sock_leave(s_); \
+			cv_sock_leave(s_, done_); \
 		return done_; \
 	} while (0)
 

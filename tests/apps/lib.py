@@ -3,6 +3,7 @@
 
 A test is a function `test(t)` that raises Failure (or returns) and takes everything it starts from `t`, so that nothing outlives it.
 """
+import atexit
 import json
 import os
 import random
@@ -19,6 +20,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 PYTHON = sys.executable
 TEST_SECONDS = 60
+helpers = {}  # built here: name -> path
 
 
 class Failure(Exception):
@@ -56,6 +58,22 @@ def program(name):
     path = shutil.which(name)
     if not path:
         raise Missing(f"{name} is not installed")
+    return path
+
+
+def helper(name):
+    """A program of ours from the build tree, built if need be."""
+    tree = os.environ.get("CV_BUILDDIR") or os.path.join(TOP, "build")
+    path = os.path.join(tree, "tests", "apps", name)
+    if not os.path.exists(path):
+        out = tempfile.mkdtemp(prefix="culvert-apps-")
+        atexit.register(shutil.rmtree, out, True)
+        path = helpers.setdefault(name, os.path.join(out, name))
+    if not os.path.exists(path):
+        r = subprocess.run([os.environ.get("CC", "cc"), "-std=gnu11", "-O2", "-pthread", "-o", path, os.path.join(HERE, name + ".c")], capture_output=True,
+                           text=True)
+        if r.returncode:
+            raise Missing(f"{name} is not built, and cannot be: {r.stderr.strip()[-200:]}")
     return path
 
 

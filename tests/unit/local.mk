@@ -78,6 +78,29 @@ tests_unit_preload_ready_test_epoll_LDADD = $(ready_test_ldadd)
 tests_unit_preload_ready_test_poll_SOURCES = tests/unit/preload_ready/test_poll.c $(ready_test_sources)
 tests_unit_preload_ready_test_poll_LDADD = $(ready_test_ldadd)
 
+# link: agent.c on a real thread; the rest with an agent that moves when told, both ends of each link in one process
+link_test_sources = tests/unit/link/fake.c tests/unit/link/fake.h src/link/internal_fd.c src/link/rendezvous.c src/link/shm_ctl.c \
+	src/link/shm_data.c src/link/shm_link.c src/stream/ring.c src/base/clock.c src/base/lock.c src/observe/log.c src/observe/reason.c \
+	src/observe/stats.c src/observe/stats_file.c
+link_test_ldadd = $(CMOCKA_LIBS) $(MD_LIBS) -lpthread
+link_tests = tests/unit/link/test_agent tests/unit/link/test_internal_fd tests/unit/link/test_rendezvous tests/unit/link/test_shm_ctl \
+	tests/unit/link/test_shm_data tests/unit/link/test_shm_link
+check_PROGRAMS += $(link_tests)
+TESTS += $(link_tests)
+tests_unit_link_test_agent_SOURCES = tests/unit/link/test_agent.c src/link/agent.c src/link/internal_fd.c src/base/clock.c src/base/lock.c \
+	src/observe/log.c
+tests_unit_link_test_agent_LDADD = $(CMOCKA_LIBS) -lpthread
+tests_unit_link_test_internal_fd_SOURCES = tests/unit/link/test_internal_fd.c src/link/internal_fd.c
+tests_unit_link_test_internal_fd_LDADD = $(CMOCKA_LIBS)
+tests_unit_link_test_rendezvous_SOURCES = tests/unit/link/test_rendezvous.c $(link_test_sources)
+tests_unit_link_test_rendezvous_LDADD = $(link_test_ldadd)
+tests_unit_link_test_shm_ctl_SOURCES = tests/unit/link/test_shm_ctl.c $(link_test_sources)
+tests_unit_link_test_shm_ctl_LDADD = $(link_test_ldadd)
+tests_unit_link_test_shm_data_SOURCES = tests/unit/link/test_shm_data.c $(link_test_sources)
+tests_unit_link_test_shm_data_LDADD = $(link_test_ldadd)
+tests_unit_link_test_shm_link_SOURCES = tests/unit/link/test_shm_link.c $(link_test_sources)
+tests_unit_link_test_shm_link_LDADD = $(link_test_ldadd)
+
 # stream
 check_PROGRAMS += tests/unit/stream/test_ring tests/unit/stream/test_spill
 TESTS += tests/unit/stream/test_ring tests/unit/stream/test_spill

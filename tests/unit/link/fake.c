@@ -43,10 +43,12 @@ int cv_agent_post(struct cv_work *w)
 	return 0;
 }
 
-int cv_agent_rewatch(struct cv_watch *w, uint32_t events)
+int cv_agent_watch(struct cv_watch *w, uint32_t events)
 {
 	unsigned i, room = WATCHES;
 
+	if (events == w->events)
+		return 0;
 	for (i = 0; i < WATCHES && watches[i] != w; i++)
 		if (!watches[i])
 			room = i;
@@ -56,11 +58,6 @@ int cv_agent_rewatch(struct cv_watch *w, uint32_t events)
 	watches[i] = events ? w : NULL;
 	w->events = events;
 	return 0;
-}
-
-int cv_agent_watch(struct cv_watch *w, uint32_t events)
-{
-	return events == w->events ? 0 : cv_agent_rewatch(w, events);
 }
 
 void cv_agent_timer(struct cv_timer *t, uint64_t at)
@@ -266,8 +263,8 @@ void pair_make(struct pair *p)
 	assert_int_equal(cv_shm_map(&p->b, fd, p->a->ring, p->a->slots), 0);
 	cv_fd_close(fd);
 	sockets(sv);
-	cv_shm_up(p->a, cv_fd_high(sv[0]), cv_fd_high(dup(p->b->bell0.fd)), id, 100);
-	cv_shm_up(p->b, cv_fd_high(sv[1]), cv_fd_high(dup(p->a->bell0.fd)), id, 101);
+	cv_shm_up(p->a, cv_fd_high(sv[0]), cv_fd_high(dup(p->b->bell0.fd)), id, INT32_MAX); /* no such process */
+	cv_shm_up(p->b, cv_fd_high(sv[1]), cv_fd_high(dup(p->a->bell0.fd)), id, INT32_MAX);
 }
 
 void pair_end(struct pair *p)

@@ -42,7 +42,7 @@ static void assert_standard(const struct cv_settings *s)
 	assert_int_equal(s->spin_max, 50000);
 	assert_int_equal(s->ring, 64 * KIB);
 	assert_int_equal(s->ring_max, 16 * MIB);
-	assert_int_equal(s->spill_max, 256 * KIB);
+	assert_int_equal(s->spill_max, 4 * MIB);
 	assert_int_equal(s->upgrade_wait, 0);
 	assert_int_equal(s->handshake_timeout, 2000 * MS);
 	assert_int_equal(s->handover_timeout, 5000 * MS);
@@ -239,8 +239,8 @@ static void test_profiles(void **state)
 		uint16_t port;
 		uint32_t spin_max, ring, spill_max;
 	} cases[] = {
-		{ 1, 1000, 8 * KIB, 256 * KIB }, { 2, 20000, 64 * KIB, 20 * KIB }, { 3, 3000, 64 * KIB, 20 * KIB },
-		{ 4, 1000, 8 * KIB, 256 * KIB }, { 5, 1000, 8 * KIB, 256 * KIB },
+		{ 1, 1000, 8 * KIB, 4 * MIB }, { 2, 20000, 64 * KIB, 20 * KIB }, { 3, 3000, 64 * KIB, 20 * KIB },
+		{ 4, 1000, 8 * KIB, 4 * MIB }, { 5, 1000, 8 * KIB, 4 * MIB },
 	};
 
 	(void)state;
