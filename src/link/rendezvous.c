@@ -19,6 +19,7 @@
 
 #define LISTENERS_MAX 64
 #define CALLS_MAX 256
+#define IDLE_LINKS_MAX 64
 #define HELLO_TIMEOUT_NS 2000000000ull
 
 struct cv_listener {
@@ -145,6 +146,17 @@ static void answered(struct call *c)
 	call_failed(c, err == -EPIPE || err == -ECONNRESET ? CV_REASON_PEER_REFUSED : CV_REASON_PROTOCOL);
 }
 
+/* Anybody on this host may dial and make us map a segment: not without end. Honest links soon carry a stream. */
+static bool too_many_idle(void)
+{
+	unsigned idle = 0;
+
+	for (struct cv_link *k = cv_links; k; k = k->next)
+		if (k->ops == &cv_shm_ops && cv_shm_of(k)->side == 1 && !atomic_load_explicit(&cv_shm_of(k)->attached, memory_order_relaxed))
+			idle++;
+	return idle >= IDLE_LINKS_MAX;
+}
+
 /* The listener gets HELLO. */
 static void greeted(struct call *c)
 {
@@ -158,7 +170,7 @@ static void greeted(struct call *c)
 		call_end(c);
 		return;
 	}
-	if (p.kind != CV_PKT_HELLO || p.version != CV_WIRE_VERSION || fds[0] < 0 || fds[1] < 0 || fstat(fds[0], &st) < 0 ||
+	if (too_many_idle() || p.kind != CV_PKT_HELLO || p.version != CV_WIRE_VERSION || fds[0] < 0 || fds[1] < 0 || fstat(fds[0], &st) < 0 ||
 	    cv_shm_map(&c->link, fds[0], p.ring, p.slots)) {
 		cv_fd_close(fds[0]);
 		cv_fd_close(fds[1]);
@@ -264,10 +276,12 @@ void cv_shm_unlisten(struct cv_listener *l)
 
 /* ---- server -------------------------------------------------------------------------------------------------------------------- */
 
+/* One that has room. A process of another pid namespace shows as 0: no telling which. */
 static struct cv_link *link_to(int32_t pid)
 {
 	for (struct cv_link *k = cv_links; k; k = k->next)
-		if (k->up && k->ops == &cv_shm_ops && k->peer_pid == pid && cv_shm_of(k)->side == 0)
+		if (pid > 0 && k->up && k->ops == &cv_shm_ops && k->peer_pid == pid && cv_shm_of(k)->side == 0 &&
+		    atomic_load_explicit(&cv_shm_of(k)->slots_used, memory_order_relaxed) < cv_shm_of(k)->slots)
 			return k;
 	return NULL;
 }
@@ -275,7 +289,7 @@ static struct cv_link *link_to(int32_t pid)
 static bool calling(int32_t pid)
 {
 	for (unsigned i = 0; i < CALLS_MAX; i++)
-		if (calls[i].used && calls[i].dialer && calls[i].link && calls[i].peer.pid == pid)
+		if (pid > 0 && calls[i].used && calls[i].dialer && calls[i].link && calls[i].peer.pid == pid)
 			return true;
 	return false;
 }
@@ -298,7 +312,7 @@ static int greet(struct call *c, uint64_t ring)
 	return err;
 }
 
-int cv_shm_dial(const struct cv_tuple *t, uint64_t ring, bool anew, void *arg)
+int cv_shm_dial(const struct cv_tuple *t, uint64_t ring, void *arg)
 {
 	struct sockaddr_un a;
 	socklen_t len = name_of(&a, t);
@@ -317,8 +331,8 @@ int cv_shm_dial(const struct cv_tuple *t, uint64_t ring, bool anew, void *arg)
 	if (!c)
 		return -EMFILE;
 	/* Who answered may be a process that we have a link with, or are just making one with: that one will do. */
-	k = anew ? NULL : link_to(c->peer.pid);
-	if (k || (!anew && calling(c->peer.pid))) {
+	k = link_to(c->peer.pid);
+	if (k || calling(c->peer.pid)) {
 		call_end(c);
 		if (k)
 			cv_link_events->dialled(arg, k, CV_REASON_NONE);

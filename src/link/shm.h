@@ -101,10 +101,12 @@ struct cv_shm_link {
 	/* side 0: who has said BYE to the slot: 0 free, else bits: 1 in use, 2 we are done, 4 the peer is */
 	uint8_t slot_state[CV_SHM_SLOTS];
 	uint32_t slot_hint;
+	_Atomic uint32_t slots_used; /* side 0 */
 	uint64_t parked_map[CV_SHM_WORDS]; /* side 1: offers that wait for their connection to qualify */
 	struct cv_shm_parked *parked;
 	struct cv_shm_link *free_next;
 	struct cv_timer grave; /* the peer's end of the channel is closed */
+	struct cv_timer unmap;
 	uint32_t grave_looks;
 	struct cv_work breach;
 	struct cv_work pump; /* the channel was full: the agent sees to it */
@@ -164,9 +166,9 @@ void cv_shm_slot_bye(struct cv_shm_link *l, uint32_t slot, uint8_t who);
 struct cv_listener;
 int cv_shm_listen(struct cv_listener **out, const struct cv_tuple *t);
 void cv_shm_unlisten(struct cv_listener *l);
-/* Server: dial. anew: make a further link even if there is one with that process. Ends in cv_link_events->dialled(arg), perhaps before it returns. 0, or -errno:
+/* Server: dial. Ends in cv_link_events->dialled(arg), perhaps before it returns. 0, or -errno:
  * -ECONNREFUSED: nobody listens; -EALREADY: a link with that process is being made, ask again. */
-int cv_shm_dial(const struct cv_tuple *t, uint64_t ring, bool anew, void *arg);
+int cv_shm_dial(const struct cv_tuple *t, uint64_t ring, void *arg);
 void cv_rendezvous_forked(void);
 
 static inline struct cv_shm_link *cv_shm_of(struct cv_link *l)

@@ -170,6 +170,7 @@ int cv_shm_attach(struct cv_link *link, struct cv_stream *s, const struct cv_tup
 		if (!l->slot_state[c]) {
 			slot = c;
 			l->slot_state[c] = SLOT_USED;
+			l->slots_used++;
 			l->slot_hint = c + 1;
 			break;
 		}
@@ -192,6 +193,7 @@ void cv_shm_slot_bye(struct cv_shm_link *l, uint32_t slot, uint8_t who)
 	l->slot_state[slot] |= who;
 	if ((l->slot_state[slot] & (SLOT_WE_BYE | SLOT_PEER_BYE)) == (SLOT_WE_BYE | SLOT_PEER_BYE)) {
 		l->slot_state[slot] = 0;
+		l->slots_used--;
 		l->slot_hint = slot; /* its memory is warm */
 	}
 	cv_unlock(&l->lock);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Making and ending shm links: the segment, the list of links, the agent's bell. */
 #include "../base/clock.h"
+#include "../base/clock.h"
 #include "../observe/log.h"
 #include "../observe/stats.h"
 #include "internal_fd.h"
@@ -15,6 +16,8 @@
 #include <sys/stat.h>
 
 #define GRAVE_LOOKS 100 /* then the process lives on, and has but closed the channel */
+
+#define UNMAP_NS 2000000000ull
 
 struct cv_link *cv_links;
 const struct cv_link_events *cv_link_events;
@@ -106,6 +109,7 @@ void cv_shm_breach(struct cv_link *l)
 }
 
 static void reap(struct cv_work *w);
+static void unmap(struct cv_timer *t);
 
 static struct cv_shm_link *link_new(void)
 {
@@ -123,6 +127,7 @@ static struct cv_shm_link *link_new(void)
 	l->sock.fd = l->bell0.fd = -1;
 	l->breach.fn = breached;
 	l->grave.fn = buried;
+	l->unmap.fn = unmap;
 	l->pump.fn = pump;
 	l->reap.fn = reap;
 	for (unsigned i = 0; i < CV_LINK_BELLS; i++) {
@@ -283,16 +288,31 @@ void cv_shm_reap(struct cv_shm_link *l)
 	cv_agent_post(&l->reap);
 }
 
+static bool held(const struct cv_shm_link *l)
+{
+	if (l->link.up || !l->seg || atomic_load_explicit(&l->attached, memory_order_acquire))
+		return true;
+	for (unsigned i = 1; i < CV_LINK_BELLS; i++)
+		if (l->bells[i].owner)
+			return true; /* its wait domain notices and closes it */
+	return false;
+}
+
+static void unmap(struct cv_timer *t)
+{
+	struct cv_shm_link *l = cv_container_of(t, struct cv_shm_link, unmap);
+
+	if (!held(l))
+		cv_shm_drop(l);
+}
+
+/* Nobody holds it any more; but a thread that spins or polls without a lock may still be about to look at a line of the segment. */
 static void reap(struct cv_work *w)
 {
 	struct cv_shm_link *l = cv_container_of(w, struct cv_shm_link, reap);
 
-	if (l->link.up || !l->seg || atomic_load_explicit(&l->attached, memory_order_acquire))
-		return;
-	for (unsigned i = 1; i < CV_LINK_BELLS; i++)
-		if (l->bells[i].owner)
-			return; /* its wait domain notices and closes it */
-	cv_shm_drop(l);
+	if (!held(l) && !l->unmap.pos)
+		cv_agent_timer(&l->unmap, cv_now_ns() + UNMAP_NS);
 }
 
 /* ---- the agent's bell ---------------------------------------------------------------------------------------------------------- */

@@ -39,6 +39,7 @@ static int ctl_user(struct cv_epitem *it, int op, const struct epoll_event *ev)
 		it->events = ev->events;
 		it->data = ev->data.u64;
 		it->shown = 0;
+		it->seen = 0;
 		cv_ep_activate(it);
 		renew(it);
 		return 0;
@@ -52,6 +53,7 @@ static int ctl_user(struct cv_epitem *it, int op, const struct epoll_event *ev)
 		it->events = ev->events;
 		it->data = ev->data.u64;
 		it->shown = 0;
+		it->seen = 0;
 		it->disabled = false;
 		if (unlikely(!it->routed && it->eb))
 			cv_ep_activate(it);
@@ -99,6 +101,7 @@ static int ctl_again(struct cv_epitem *it, int op, const struct epoll_event *ev)
 	}
 	it->data = ev->data.u64;
 	it->shown = 0;
+	it->seen = 0;
 	it->disabled = it->dropped = false;
 	it->kreg = true;
 	if (it->s && atomic_load_explicit(&it->s->mode, memory_order_relaxed) == CV_CAREFUL)

@@ -59,6 +59,7 @@ struct cv_epitem {
 	bool kreg;	   /* KERNEL: really in the kernel's set */
 	bool stuck;	   /* KERNEL, by a number that was closed while others of the socket live on: nobody can change it */
 	bool outed;	   /* falling back because the set is off */
+	uint64_t seen;	   /* ET: cv_ep_arrived() when it was reported last, plus 1; 0: not known */
 	uint32_t shown;	   /* ET: what was reported last, since it was armed */
 	uint8_t idle;	   /* rings that nobody asked for */
 	_Atomic bool routed; /* the stream rings eb; written under wait_lock */
@@ -168,6 +169,12 @@ void cv_ep_unready_all(struct cv_epoll *e);
 uint32_t cv_ep_bits(struct cv_sock *s, uint32_t *twin, bool *busy);
 /* Is the item ready for what it asks? If it waits for space, the peer is asked to ring. Its wish to be rung for data must stand. */
 bool cv_ep_ready_now(struct cv_epitem *it);
+/*
+ * Edge-triggered, and the socket is or was being switched: has anything come since the last report? Neither the move nor culvert's own
+ * records on the twin are news. cv_ep_note(): it is being reported.
+ */
+bool cv_ep_due(struct cv_epitem *it, uint32_t bits);
+void cv_ep_note(struct cv_epitem *it);
 /* Is anything on the ready list really ready? */
 bool cv_ep_any_ready(struct cv_epoll *e);
 

@@ -60,11 +60,15 @@ static bool translate(struct cv_epoll *e, struct cv_epitem *it, struct epoll_eve
 				cv_ep_raw(it, EPOLL_CTL_MOD);
 			return false;
 		}
+		if (!cv_ep_due(it, bits))
+			return false;
 	}
 	if (cv_ep_told(it, bits))
 		return false;
+	if (it->s)
+		cv_ep_note(it);
 	it->disabled = (it->events & EPOLLONESHOT) != 0;
-	if (it->disabled)
+	if (it->disabled || (it->events & EPOLLET))
 		cv_ep_unready(it);
 	ev->events = bits;
 	ev->data.u64 = it->data;
@@ -169,8 +173,10 @@ static uint32_t report(struct cv_epitem *it)
 		e->busy = it->s;
 		cv_ep_push(it);
 	}
-	if (!bits || cv_ep_told(it, bits))
+	if (!bits || !cv_ep_due(it, bits) || cv_ep_told(it, bits))
 		return 0;
+	if (it->events & EPOLLET)
+		cv_ep_note(it);
 	if (unlikely(it->events & EPOLLONESHOT)) {
 		it->disabled = true;
 		cv_ep_unready(it);

@@ -70,7 +70,6 @@ struct cv_sock {
 	uint8_t tries; /* dials in this round */
 	uint8_t rounds;
 	struct cv_link *answered; /* the server's: where to offer it once it is quiet */
-	bool dial_anew;	   /* the link there is has no slot left */
 	bool stay_out;	   /* once RAW, never again */
 	bool closing;	   /* the application is done with it; the agent lingers on its own dup of the twin */
 	bool late;	   /* lingered as long as it may */

@@ -196,7 +196,7 @@ static void give_up(struct cv_sock *s, enum cv_reason why)
 
 static void dial(struct cv_sock *s)
 {
-	int err = cv_shm_dial(&s->tuple, s->set->ring, s->dial_anew, s);
+	int err = cv_shm_dial(&s->tuple, s->set->ring, s);
 
 	if (!err || s->seek != CV_SEEK_FIND)
 		return;
@@ -355,8 +355,7 @@ static void offer(struct cv_sock *s)
 		return;
 	}
 	err = cv_shm_attach(l, &s->st, &s->tuple);
-	if (err) { /* no slot left there: a further link, from the start */
-		s->dial_anew = true;
+	if (err) { /* full, or down, since the dial: from the start */
 		seek_end(s);
 		cv_upgrade_rest(s, CV_REASON_NO_SLOT);
 		return;
@@ -529,7 +528,6 @@ void cv_upgrade_init(struct cv_sock *s)
 	cv_engine_init(s);
 	s->work.fn = work;
 	s->timer.fn = timer;
-	s->dial_anew = false;
 	cv_policy_first(cv_policy_now, &requests, &bytes);
 	s->next_calls = (uint32_t)cv_min_u64(requests * 2, UINT32_MAX);
 	s->next_bytes = bytes;

@@ -14,6 +14,8 @@
 import hashlib
 import json
 import random
+import select
+import socket
 import sys
 import threading
 import time
@@ -153,6 +155,58 @@ def publish(port, n):
     say(heard=heard)
 
 
+def resp_churn(port, rate, seconds):
+    warm = Resp(port)
+    warm.call("PING")
+    say(ready=True)
+    sys.stdin.readline()
+    start, n = time.monotonic(), 0
+    while (t := time.monotonic() - start) < seconds:
+        if n > t * rate:
+            time.sleep(0.001)
+            continue
+        c = Resp(port)
+        for _ in range(n % 4):
+            value = b"%d" % n
+            c.send("SET", f"churn:{n % 100}", value)
+            c.send("GET", f"churn:{n % 100}")
+            if (c.read(), c.read()) != (b"OK", value):
+                raise Failure(f"connection {n}: reply out of step")
+        if n % 8 == 7:  # with a reply unread
+            c.send("PING")
+        c.close()
+        n += 1
+    warm.call("PING")
+    say(opened=n)
+    sys.stdin.readline()
+
+
+def resp_crowd(port, conns):
+    cs = []
+    for _ in range(conns):
+        c = Resp.__new__(Resp)
+        c.s, c.buf = socket.socket(), bytearray()
+        c.s.setblocking(False)
+        c.s.connect_ex(("127.0.0.1", port))
+        cs.append(c)
+    for c in cs:
+        select.select([], [c.s], [], 20)
+        c.s.setblocking(True)
+        c.s.settimeout(30)
+    for k in range(60):
+        for i, c in enumerate(cs):
+            c.send("SET", f"crowd:{i}", content(f"{i}:{k}", 1 + 37 * k))
+        for i, c in enumerate(cs):
+            if c.read() != b"OK":
+                raise Failure(f"connection {i}: reply out of step")
+            c.send("GET", f"crowd:{i}")
+        for i, c in enumerate(cs):
+            if c.read() != content(f"{i}:{k}", 1 + 37 * k):
+                raise Failure(f"connection {i}: value {k} came back different")
+    say(done=True)
+    sys.stdin.readline()
+
+
 def mc_load(port, conns, seconds, biggest):
     sizes = [n for n in (1, 100, 4000, 60000, 1 << 20) if n <= biggest]
     totals, errors = [0] * conns, []
@@ -185,7 +239,7 @@ def mc_load(port, conns, seconds, biggest):
 
 
 COMMANDS = {"resp-load": resp_load, "resp-watch": resp_watch, "resp-unread": resp_unread, "resp-multi": resp_multi, "resp-big": resp_big,
-            "subscribe": subscribe, "publish": publish, "mc-load": mc_load}
+            "subscribe": subscribe, "publish": publish, "resp-churn": resp_churn, "resp-crowd": resp_crowd, "mc-load": mc_load}
 
 if __name__ == "__main__":
     try:

@@ -123,7 +123,7 @@ static bool write_some(size_t n)
 	if (sent < limit)
 		return false;
 	write_end = "all";
-	if (shutdown(fd, SHUT_WR) < 0)
+	if (shutdown(fd, SHUT_WR) < 0 && errno != ENOTCONN) /* reset meanwhile */
 		write_end = word(errno);
 	return true;
 }

@@ -129,6 +129,14 @@ class Process:
             need(time.monotonic() < end, f"{self.name} did not say '{key}' within {seconds} s: {self.tail()}")
             time.sleep(0.02)
 
+    def weight(self):
+        """What it holds: descriptors, KiB of memory of its own, mapped segments."""
+        with open(f"/proc/{self.pid}/status") as f:
+            rss = int(re.search(r"RssAnon:\s+(\d+)", f.read()).group(1))
+        with open(f"/proc/{self.pid}/maps") as f:
+            segments = sum("memfd:culvert" in line for line in f)
+        return {"fds": len(os.listdir(f"/proc/{self.pid}/fd")), "rss": rss, "segments": segments}
+
     def tail(self):
         return " | ".join(self.text().strip().replace("\r", "\n").split("\n")[-4:])[-500:]
 
@@ -263,6 +271,14 @@ class Context:
     def unharmed(c, reasons):
         need(not c["resets"], f"{c['resets']} connections were reset by a hand-over that did not finish")
         need("protocol" not in reasons, f"{reasons.get('protocol')} times the protocol was broken")
+
+
+def rendezvous_names(port):
+    """Abstract sockets on which some client waits for the process that serves this port."""
+    with open("/proc/net/unix") as f:
+        rows = [line.split() for line in f]
+    # listening ones: the channel of a link bears the name of the socket that accepted it
+    return [r[-1] for r in rows if r[3] == "00010000" and r[-1].startswith("@culvert/") and r[-1].endswith(f"{port:04x}")]
 
 
 # -- protocol clients

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* diff: accelerate=yes */
+/* diff: accelerate=yes reasons=fork */
 /* Closing a registered descriptor whose connection lives on in a duplicate leaves it in the set. */
 #include "t.h"
 

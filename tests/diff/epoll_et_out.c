@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* diff: accelerate=yes race=either */
-/* race: an edge-triggered registration is reported once more at a switch: see two_epoll_sets.c. */
+/* race: an edge-triggered registration that waits for space is reported once more at a switch: see two_epoll_sets.c. */
 /* Edge-triggered IN|OUT: OUT at once, both when bytes come; OUT again after the peer made room. */
 #include "t.h"
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* diff: accelerate=yes race=either */
 /*
- * race: the kernel does not say whether it still owes an edge for a registration that is taken out of its set, nor whether an edge that
- * it reports while a switch is under way is due to the program's bytes or to culvert's record behind them. Losing one would be a hang,
- * so an edge-triggered registration is reported once more at a switch when it is ready.
+ * race: bytes can be counted, but nobody can ask the kernel whether it still owes an edge for space to a registration that is taken out
+ * of its set. Losing one would be a hang, so an edge-triggered registration that waits for space is reported once more at a switch.
  */
 /* One connection in two sets: each tells on its own. */
 #include "t.h"
