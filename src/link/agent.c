@@ -192,14 +192,14 @@ static int agent_spawn(void)
 
 static int agent_open(void)
 {
-	int fd = (int)cv_sys1(SYS_epoll_create1, EPOLL_CLOEXEC);
+	int fd = cv_fd_new(SYS_epoll_create1, EPOLL_CLOEXEC, 0, 0, 0);
 	int err;
 
-	if (fd < 0 || (fd = cv_fd_high(fd)) < 0)
+	if (fd < 0)
 		return fd;
 	agent.epfd = fd;
-	fd = (int)cv_sys2(SYS_eventfd2, 0, O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0 || (fd = cv_fd_high(fd)) < 0) {
+	fd = cv_fd_new(SYS_eventfd2, 0, O_CLOEXEC | O_NONBLOCK, 0, 0);
+	if (fd < 0) {
 		err = fd;
 		goto close_epoll;
 	}

@@ -42,8 +42,19 @@ void cv_agent_timer(struct cv_timer *t, uint64_t at);
 void cv_agent_fork_prepare(void);
 void cv_agent_fork_parent(void);
 void cv_agent_fork_child(void);
-/* Moves an internal fd to a high number, CLOEXEC; the new fd or -errno (the old one is closed). */
+/*
+ * Makes a descriptor of our own by the system call `nr` (which must give it CLOEXEC) and moves it to a high number; or duplicates `fd` there. The descriptor, or
+ * -errno. The kernel numbers it low for an instant: see cv_fd_making.
+ */
+int cv_fd_new(long nr, long a, long b, long c, long d);
+int cv_fd_dup(int fd);
+/* Others that come by recvmsg: begin, call, cv_fd_high() for each, end. */
+void cv_fd_make_begin(void);
 int cv_fd_high(int fd);
+void cv_fd_make_end(void);
+/* Set while one of ours may have a low number: a loop that closes everything must wait with cv_fd_made() before it looks at cv_fd_internal(). */
+extern _Atomic uint32_t cv_fd_making;
+void cv_fd_made(void);
 /* Is this one of culvert's own fds? Lock-free; for close loops. */
 bool cv_fd_internal(int fd);
 /* Close an internal fd. */

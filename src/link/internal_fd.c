@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "internal_fd.h"
-#include "../base/sys.h"
+#include "../base/lock.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -35,22 +35,67 @@ static unsigned floor_fd(void)
 	return (unsigned)(max - cv_min_u64(max / 4, 16384));
 }
 
-int cv_fd_high(int fd)
+_Atomic uint32_t cv_fd_making;
+static struct cv_lock making_lock; /* a leaf */
+
+void cv_fd_make_begin(void)
+{
+	cv_lock(&making_lock);
+	/* seq_cst: before the number exists. A close that is already in the kernel may still hit it: only a loop over numbers that are not open could. */
+	atomic_store_explicit(&cv_fd_making, 1, memory_order_seq_cst);
+}
+
+void cv_fd_make_end(void)
+{
+	atomic_store_explicit(&cv_fd_making, 0, memory_order_release);
+	cv_unlock(&making_lock);
+}
+
+void cv_fd_made(void)
+{
+	cv_lock(&making_lock);
+	cv_unlock(&making_lock);
+}
+
+static int dup_high(int fd)
 {
 	unsigned from = floor_fd();
 	long high = -EMFILE;
 
 	for (; from > 3 && high < 0; from /= 2)
 		high = cv_sys3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, from);
-	cv_sys1(SYS_close, fd);
-	if (high < 0)
-		return (int)high;
-	if ((unsigned long)high >= FD_MAX) {
+	if (high >= 0 && (unsigned long)high >= FD_MAX) {
 		cv_sys1(SYS_close, high);
-		return -EMFILE;
+		high = -EMFILE;
 	}
-	note((unsigned)high);
+	if (high >= 0)
+		note((unsigned)high);
 	return (int)high;
+}
+
+int cv_fd_dup(int fd)
+{
+	return dup_high(fd);
+}
+
+int cv_fd_high(int fd)
+{
+	int high = dup_high(fd);
+
+	cv_sys1(SYS_close, fd);
+	return high;
+}
+
+int cv_fd_new(long nr, long a, long b, long c, long d)
+{
+	int fd;
+
+	cv_fd_make_begin();
+	fd = (int)cv_sys4(nr, a, b, c, d);
+	if (fd >= 0)
+		fd = cv_fd_high(fd);
+	cv_fd_make_end();
+	return fd;
 }
 
 bool cv_fd_internal(int fd)
@@ -70,6 +115,8 @@ void cv_fd_close(int fd)
 
 void cv_fd_forked(void)
 {
+	making_lock = (struct cv_lock){0};
+	cv_fd_making = 0;
 	uint32_t hi = atomic_load_explicit(&highest, memory_order_relaxed);
 
 	for (uint32_t i = atomic_load_explicit(&lowest, memory_order_relaxed) / 64; i * 64 < hi; i++) {

@@ -59,9 +59,7 @@ static socklen_t name_of(struct sockaddr_un *a, const struct cv_tuple *t)
 
 static int unix_socket(void)
 {
-	int fd = (int)cv_sys3(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	return fd < 0 ? fd : cv_fd_high(fd);
+	return cv_fd_new(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, 0);
 }
 
 /*
@@ -228,8 +226,8 @@ static void knocked(struct cv_watch *w, uint32_t events)
 	int fd;
 
 	(void)events;
-	fd = (int)cv_sys4(SYS_accept4, w->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	if (fd < 0 || (fd = cv_fd_high(fd)) < 0)
+	fd = cv_fd_new(SYS_accept4, w->fd, 0, 0, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd < 0)
 		return;
 	call_new(fd, false);
 }

@@ -51,10 +51,9 @@ int cv_pkt_recv(int sock, struct cv_shm_pkt *p, int fds[2])
 	long n;
 
 	fds[0] = fds[1] = -1;
+	cv_fd_make_begin();
 	n = cv_sys3(SYS_recvmsg, sock, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	if (n < 0)
-		return (int)n;
-	for (struct cmsghdr *h = CMSG_FIRSTHDR(&m); h; h = CMSG_NXTHDR(&m, h)) {
+	for (struct cmsghdr *h = n > 0 ? CMSG_FIRSTHDR(&m) : NULL; h; h = CMSG_NXTHDR(&m, h)) {
 		if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
 			continue;
 		size_t count = (h->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -69,6 +68,9 @@ int cv_pkt_recv(int sock, struct cv_shm_pkt *p, int fds[2])
 				cv_sys1(SYS_close, fd);
 		}
 	}
+	cv_fd_make_end();
+	if (n < 0)
+		return (int)n;
 	if (n == (long)sizeof(*p) && !(m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
 		return 0;
 	cv_fd_close(fds[0]);
@@ -105,7 +107,7 @@ static int queue_put(struct cv_shm_link *l, const struct cv_shm_pkt *p, int fd)
 	struct cv_shm_queued *q = &l->queue[(l->queue_head + l->queued) % QUEUE];
 
 	q->pkt = *p;
-	q->fd = fd < 0 ? -1 : cv_fd_high((int)cv_sys3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 3));
+	q->fd = fd < 0 ? -1 : cv_fd_dup(fd);
 	l->queued++;
 	cv_agent_post(&l->pump);
 	return 0;

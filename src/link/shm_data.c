@@ -164,9 +164,9 @@ static struct cv_bell *shm_bell_open(struct cv_link *link, void *owner)
 {
 	struct cv_shm_link *l = cv_shm_of(link);
 	struct cv_bell *b = NULL;
-	int fd = (int)cv_sys2(SYS_eventfd2, 0, O_CLOEXEC | O_NONBLOCK);
+	int fd = cv_fd_new(SYS_eventfd2, 0, O_CLOEXEC | O_NONBLOCK, 0, 0);
 
-	if (fd < 0 || (fd = cv_fd_high(fd)) < 0)
+	if (fd < 0)
 		return NULL;
 	cv_lock(&l->lock);
 	for (unsigned i = 1; l->link.up && i < CV_LINK_BELLS && !b; i++)

@@ -26,10 +26,10 @@ static struct cv_shm_link *free_links; /* type-stable: late looks at a dead link
 
 int cv_memfd(const char *name, uint64_t size)
 {
-	int fd = (int)cv_sys2(SYS_memfd_create, name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int fd = cv_fd_new(SYS_memfd_create, (long)name, MFD_CLOEXEC | MFD_ALLOW_SEALING, 0, 0);
 	long err;
 
-	if (fd < 0 || (fd = cv_fd_high(fd)) < 0)
+	if (fd < 0)
 		return fd;
 	err = cv_sys2(SYS_ftruncate, fd, size);
 	if (!err)
@@ -171,8 +171,8 @@ static int map(struct cv_shm_link *l, int fd, uint64_t ring, uint32_t slots)
 	l->ring = ring;
 	l->slots = slots;
 	l->rings = (uint8_t *)p + rings_offset(slots);
-	efd = (int)cv_sys2(SYS_eventfd2, 0, O_CLOEXEC | O_NONBLOCK);
-	if (efd < 0 || (efd = cv_fd_high(efd)) < 0)
+	efd = cv_fd_new(SYS_eventfd2, 0, O_CLOEXEC | O_NONBLOCK, 0, 0);
+	if (efd < 0)
 		return efd;
 	l->bell0 = (struct cv_watch){.fd = efd, .fn = bell0_rung};
 	l->bells[0].fd = efd;

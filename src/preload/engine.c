@@ -28,6 +28,12 @@ static ssize_t twin_recv(struct cv_stream *st, void *buf, size_t len, bool peek)
 	return cv_sys6(SYS_recvfrom, cv_sock_of(st)->fd, (long)buf, (long)len, MSG_DONTWAIT | (peek ? MSG_PEEK : 0), 0, 0);
 }
 
+/* The kernel counts the peer's FIN among the bytes received. States: include/net/tcp_states.h. */
+static uint64_t fin_counted(uint8_t state)
+{
+	return state == 6 /* TIME_WAIT */ || state == 8 /* CLOSE_WAIT */ || state == 9 /* LAST_ACK */ || state == 11 /* CLOSING */;
+}
+
 static int offsets_once(const struct cv_sock *s, uint64_t *rd, uint64_t *wr)
 {
 	struct tcp_info info;
@@ -45,7 +51,7 @@ static int offsets_once(const struct cv_sock *s, uint64_t *rd, uint64_t *wr)
 		return (int)err;
 	if (len < offsetof(struct tcp_info, tcpi_bytes_received) + sizeof(info.tcpi_bytes_received))
 		return -ENOTSUP; /* before Linux 4.1 */
-	*rd = info.tcpi_bytes_received - (uint64_t)inq;
+	*rd = info.tcpi_bytes_received - (uint64_t)inq - fin_counted(info.tcpi_state);
 	*wr = info.tcpi_bytes_acked + (uint64_t)outq - (s->role == CV_ROLE_CLIENT); /* its SYN counts */
 	return 0;
 }

@@ -104,9 +104,7 @@ static int wake_open(struct cv_epoll *e)
 
 	if (!cv_ep_reserve_tags())
 		return -1;
-	fd = (int)cv_sys2(SYS_eventfd2, 0, O_CLOEXEC | O_NONBLOCK);
-	if (fd >= 0)
-		fd = cv_fd_high(fd);
+	fd = cv_fd_new(SYS_eventfd2, 0, O_CLOEXEC | O_NONBLOCK, 0, 0);
 	if (fd < 0)
 		return -1;
 	if (tag_add(e, fd, 0)) {

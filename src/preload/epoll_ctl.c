@@ -77,8 +77,10 @@ static int ctl_add(struct cv_epoll *e, struct cv_sock *s, int fd, const struct e
 
 	if (err)
 		return err;
-	if (unlikely(!cv_sock_valid(s, fd))) /* closed meanwhile: whoever did so may have looked before there was anything to drop */
-		cv_ep_drop(it);
+	if (unlikely((cv_fd_get(fd) & ~(uintptr_t)3) != (uintptr_t)s))
+		cv_ep_drop(it); /* closed meanwhile: whoever did so may have looked before there was anything to drop */
+	else if (unlikely(!cv_sock_valid(s, fd)))
+		cv_ep_give_up(it); /* excluded meanwhile: the kernel's alone from now on */
 	else
 		cv_ep_sync(it);
 	return 0;

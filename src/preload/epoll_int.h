@@ -173,7 +173,7 @@ bool cv_ep_ready_now(struct cv_epitem *it);
  * Edge-triggered, and the socket is or was being switched: has anything come since the last report? Neither the move nor culvert's own
  * records on the twin are news. cv_ep_note(): it is being reported.
  */
-bool cv_ep_due(struct cv_epitem *it, uint32_t bits);
+bool cv_ep_due(struct cv_epitem *it);
 void cv_ep_note(struct cv_epitem *it);
 /* Is anything on the ready list really ready? */
 bool cv_ep_any_ready(struct cv_epoll *e);

@@ -6,30 +6,54 @@
 #include "upgrade.h"
 #include <linux/tcp.h>
 
-/*
- * How many of the program's bytes have come, whether it has read them or not; 0: not known. In this order: the record behind the last
- * byte on TCP is sent after we have learnt that byte's number.
- */
-static uint64_t arrived(const struct cv_sock *s)
+static uint64_t arrived_raw(const struct cv_sock *s)
 {
 	struct tcp_info info = {0};
 	socklen_t len = sizeof(info);
 
-	if (cv_ep_linked(s))
-		return s->st.e.rx_n + atomic_load_explicit(&s->st.rx.w->tail, memory_order_relaxed);
 	if (cv_sys5(SYS_getsockopt, s->fd, IPPROTO_TCP, TCP_INFO, &info, &len) ||
 	    len < offsetof(struct tcp_info, tcpi_bytes_received) + sizeof(info.tcpi_bytes_received))
 		return 0;
-	return s->st.rx_state == CV_RAW ? info.tcpi_bytes_received : cv_min_u64(info.tcpi_bytes_received, s->st.e.rx_n);
+	return info.tcpi_bytes_received;
+}
+
+static uint64_t arrived_ring(const struct cv_sock *s)
+{
+	return s->st.e.rx_n + atomic_load_explicit(&s->st.rx.w->tail, memory_order_relaxed);
+}
+
+/* How many of the program's bytes have come, whether it has read them or not; 0: not known. Numbers are those of TCP and go on in the ring. */
+static uint64_t arrived(struct cv_sock *s)
+{
+	uint64_t n = 0;
+
+	if (cv_ep_linked(s))
+		return arrived_ring(s);
+	if (atomic_load_explicit(&s->mode, memory_order_relaxed) == CV_PLAIN)
+		return arrived_raw(s);
+	if (!cv_trylock(&s->rx))
+		return 0;
+	if (s->st.rx_state == CV_RAW)
+		n = arrived_raw(s);
+	else if (s->st.rx_state == CV_FROZEN) /* behind the last byte comes the peer's record */
+		n = cv_min_u64(arrived_raw(s), s->st.e.rx_n);
+	else if (s->st.rx_state == CV_RING && s->port.link)
+		n = arrived_ring(s);
+	cv_unlock(&s->rx);
+	return n;
 }
 
 /* The kernel may owe an edge for space, and nobody can ask it: registrations that wait for space are reported once more. */
-bool cv_ep_due(struct cv_epitem *it, uint32_t bits)
+bool cv_ep_due(struct cv_epitem *it)
 {
+	uint32_t twin;
+	bool busy = false;
 	uint64_t n;
 
-	if (!(it->events & EPOLLET) || (it->events & (CV_EP_OUT | EPOLLPRI | EPOLLONESHOT)) || !it->seen ||
-	    (bits & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)))
+	if (likely(!(it->events & EPOLLET) || (it->events & (CV_EP_OUT | EPOLLPRI | EPOLLONESHOT)) || !it->seen))
+		return true;
+	/* An end is news although no byte has come, and EPOLLIN says so to those who have not asked for more. */
+	if ((cv_ep_bits(it->s, &twin, &busy) & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) || busy)
 		return true;
 	n = arrived(it->s);
 	return !n || n >= it->seen;
@@ -43,14 +67,6 @@ void cv_ep_note(struct cv_epitem *it)
 		return;
 	n = arrived(it->s);
 	it->seen = n ? n + 1 : 0;
-}
-
-static bool news(struct cv_epitem *it)
-{
-	uint32_t twin;
-	bool busy = false;
-
-	return cv_ep_due(it, cv_ep_bits(it->s, &twin, &busy)) || busy;
 }
 
 static void to_user(struct cv_epitem *it)
@@ -76,7 +92,7 @@ static void to_user(struct cv_epitem *it)
 	it->where = CV_ITEM_USER;
 	cv_ep_route(s, false);
 	cv_unlock(&s->wait_lock);
-	if (it->on && !it->disabled && cv_ep_ready_now(it) && news(it))
+	if (it->on && !it->disabled && cv_ep_ready_now(it) && cv_ep_due(it))
 		cv_ep_announce(it);
 }
 
@@ -238,7 +254,7 @@ void cv_epoll_kick(struct cv_sock *s)
 		if (!lock_item(s, it[i], e[i]))
 			continue;
 		if (it[i]->on && !it[i]->disabled && atomic_load_explicit(&s->mode, memory_order_relaxed) != CV_PLAIN &&
-		    cv_ep_ready_now(it[i]) && (it[i]->where == CV_ITEM_KERNEL || news(it[i])))
+		    cv_ep_ready_now(it[i]) && (it[i]->where == CV_ITEM_KERNEL || cv_ep_due(it[i])))
 			cv_ep_announce(it[i]);
 		if (unlikely(it[i]->dropped) && it[i]->where == CV_ITEM_KERNEL && it[i]->kreg) {
 			it[i]->dropped = false;

@@ -60,7 +60,7 @@ static bool translate(struct cv_epoll *e, struct cv_epitem *it, struct epoll_eve
 				cv_ep_raw(it, EPOLL_CTL_MOD);
 			return false;
 		}
-		if (!cv_ep_due(it, bits))
+		if (!cv_ep_due(it))
 			return false;
 	}
 	if (cv_ep_told(it, bits))
@@ -173,7 +173,7 @@ static uint32_t report(struct cv_epitem *it)
 		e->busy = it->s;
 		cv_ep_push(it);
 	}
-	if (!bits || !cv_ep_due(it, bits) || cv_ep_told(it, bits))
+	if (!bits || !cv_ep_due(it) || cv_ep_told(it, bits))
 		return 0;
 	if (it->events & EPOLLET)
 		cv_ep_note(it);

@@ -94,7 +94,11 @@ void cv_fd_nonblock(int fd, bool on)
 /* Ours: the program has never seen it, so that for it there is none. */
 static bool hidden(int fd)
 {
-	return unlikely(cv_tracks() && cv_fd_internal(fd));
+	if (likely(!cv_tracks()))
+		return false;
+	if (unlikely(atomic_load_explicit(&cv_fd_making, memory_order_seq_cst)))
+		cv_fd_made();
+	return cv_fd_internal(fd);
 }
 
 static int bad_fd(int err)
@@ -143,6 +147,8 @@ static int close_around(unsigned first, unsigned last, int flags)
 	bool keep = flags & CLOSE_RANGE_CLOEXEC, borrowed = cv_borrowed();
 	int limit = cv_fd_limit(), r;
 
+	if (unlikely(atomic_load_explicit(&cv_fd_making, memory_order_seq_cst)))
+		cv_fd_made();
 	for (unsigned fd = first; fd < end; fd++) {
 		uintptr_t e = (int)fd < limit && !keep && !borrowed ? cv_fd_get((int)fd) : 0;
 

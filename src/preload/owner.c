@@ -116,12 +116,12 @@ static void ask(uint32_t pid, const struct request *r)
 {
 	struct sockaddr_un a;
 	socklen_t len = name_of(&a, pid);
-	int fd = (int)cv_sys3(SYS_socket, AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int fd = cv_fd_new(SYS_socket, AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, 0);
 
 	if (fd < 0)
 		return;
 	cv_sys6(SYS_sendto, fd, (long)r, sizeof(*r), MSG_DONTWAIT | MSG_NOSIGNAL, (long)&a, len);
-	cv_sys1(SYS_close, fd);
+	cv_fd_close(fd);
 }
 
 /* Until the owner has it on TCP. */
@@ -215,8 +215,8 @@ void cv_owner_listen(void)
 
 	if (mailbox.fd >= 0)
 		return;
-	fd = (int)cv_sys3(SYS_socket, AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0 || (fd = cv_fd_high(fd)) < 0)
+	fd = cv_fd_new(SYS_socket, AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, 0);
+	if (fd < 0)
 		return;
 	mailbox = (struct cv_watch){.fd = fd, .fn = mail};
 	if (cv_sys3(SYS_bind, fd, &a, len) < 0 || cv_agent_watch(&mailbox, EPOLLIN)) {

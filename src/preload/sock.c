@@ -236,8 +236,8 @@ int cv_thread_wake_fd(void)
 	x = (uintptr_t)pthread_getspecific(wake_key);
 	if (likely(x && x >> 32 == seq))
 		return (int)(x & 0xffffffffu) - 1;
-	fd = (int)cv_sys2(SYS_eventfd2, 0, O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0 || (fd = cv_fd_high(fd)) < 0)
+	fd = cv_fd_new(SYS_eventfd2, 0, O_CLOEXEC | O_NONBLOCK, 0, 0);
+	if (fd < 0)
 		return fd;
 	pthread_setspecific(wake_key, (void *)(seq << 32 | (uintptr_t)(fd + 1)));
 	return fd;
@@ -375,11 +375,6 @@ static int close_fd(int fd)
 	return 0;
 }
 
-static int own_duplicate(int fd)
-{
-	return cv_fd_high((int)cv_sys3(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 3));
-}
-
 /* The last descriptor goes; tx and rx held, and let go here. */
 static int close_last(struct cv_sock *s, int fd, bool really)
 {
@@ -392,7 +387,7 @@ static int close_last(struct cv_sock *s, int fd, bool really)
 	linger = end_stream(s, really ? fd : -1);
 	s->closing = true;
 	atomic_store_explicit(&s->mode, CV_CAREFUL, memory_order_release);
-	s->fd = s->twin.fd = linger && really ? own_duplicate(fd) : -1;
+	s->fd = s->twin.fd = linger && really ? cv_fd_dup(fd) : -1;
 	ret = really ? close_fd(fd) : 0;
 	cv_upgrade_ended(s);
 	return ret;
@@ -405,7 +400,7 @@ static int close_later(struct cv_sock *s, int fd)
 
 	unwatch(s);
 	atomic_store_explicit(&s->orphan, true, memory_order_release);
-	s->fd = s->twin.fd = own_duplicate(fd);
+	s->fd = s->twin.fd = cv_fd_dup(fd);
 	ret = close_fd(fd);
 	cv_unlock(&s->rx);
 	cv_unlock(&s->tx);

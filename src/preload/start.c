@@ -42,9 +42,7 @@ static void start_log(const struct cv_global *g)
 	cv_log_level = (enum cv_log_level)g->log_level;
 	if (!g->log_file || !*g->log_file)
 		return;
-	fd = cv_sys4(SYS_openat, AT_FDCWD, g->log_file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0644);
-	if (fd >= 0)
-		fd = cv_fd_high((int)fd);
+	fd = cv_fd_new(SYS_openat, AT_FDCWD, (long)g->log_file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0644);
 	if (fd >= 0)
 		cv_log_to((int)fd);
 	else

@@ -67,7 +67,7 @@ static void row_addrs(struct cv_sock *s, const struct sockaddr_storage *local, c
 static bool address_is_local(const struct sockaddr_storage *peer)
 {
 	struct sockaddr_storage a = *peer;
-	int fd = (int)cv_sys3(SYS_socket, a.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int fd = cv_fd_new(SYS_socket, a.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0, 0);
 	bool local;
 
 	if (fd < 0)
@@ -77,7 +77,7 @@ static bool address_is_local(const struct sockaddr_storage *peer)
 	else
 		((struct sockaddr_in6 *)&a)->sin6_port = 0;
 	local = cv_sys3(SYS_bind, fd, &a, sizeof(a)) == 0;
-	cv_sys1(SYS_close, fd);
+	cv_fd_close(fd);
 	return local;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* diff: accelerate=yes */
+/* diff: accelerate=yes race=either */
 /* New descriptors get the lowest free numbers, whatever connections did before. */
 #include "t.h"
 
