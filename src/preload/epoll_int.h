@@ -59,7 +59,7 @@ struct cv_epitem {
 	bool kreg;	   /* KERNEL: really in the kernel's set */
 	bool stuck;	   /* KERNEL, by a number that was closed while others of the socket live on: nobody can change it */
 	bool outed;	   /* falling back because the set is off */
-	uint64_t seen;	   /* ET: cv_ep_arrived() when it was reported last, plus 1; 0: not known */
+	uint64_t seen, now; /* ET: how many bytes had come when it was reported last, plus 1; 0: not known. now: at the last cv_ep_due() */
 	uint32_t shown;	   /* ET: what was reported last, since it was armed */
 	uint8_t idle;	   /* rings that nobody asked for */
 	_Atomic bool routed; /* the stream rings eb; written under wait_lock */
@@ -88,7 +88,7 @@ struct cv_epoll {
 	_Atomic int wake_fd;	/* plus 1; 0: none */
 	_Atomic uint64_t kernel_at; /* ticks when the kernel was asked last */
 	uint32_t spin;
-	bool turn, crowded; /* see look() */
+	bool turn, crowded; /* see cv_ep_look() */
 	_Atomic(struct cv_sock *) busy; /* somebody worked on it when we looked, so the answer may lack it */
 	bool no_spin;	    /* the CPU is shared: sleep next time */
 	_Atomic int inner[4]; /* sets inside this one, by descriptor plus 1: more are rare, and may be reported readable once too often */
@@ -171,10 +171,11 @@ uint32_t cv_ep_bits(struct cv_sock *s, uint32_t *twin, bool *busy);
 bool cv_ep_ready_now(struct cv_epitem *it);
 /*
  * Edge-triggered, and the socket is or was being switched: has anything come since the last report? Neither the move nor culvert's own
- * records on the twin are news. cv_ep_note(): it is being reported.
+ * records on the twin are news. bits: all that it has. 1: yes, 0: no, -1: it is being worked on.
+ * cv_ep_note(): it is reported; plain: cv_ep_due() was not asked before.
  */
-bool cv_ep_due(struct cv_epitem *it);
-void cv_ep_note(struct cv_epitem *it);
+int cv_ep_due(struct cv_epitem *it, uint32_t bits);
+void cv_ep_note(struct cv_epitem *it, bool plain);
 /* Is anything on the ready list really ready? */
 bool cv_ep_any_ready(struct cv_epoll *e);
 
@@ -210,6 +211,21 @@ void cv_ep_wake(struct cv_epoll *e);
 /* Tags and fork: no lock held. */
 void cv_ep_turn_off(struct cv_epoll *e);
 void cv_ep_unforeign(struct cv_epoll *e);
+
+/* ---- epoll_look.c ---- */
+
+enum cv_ep_ask {
+	CV_EP_ASK_FAIR, /* only for its turn: the kernel will be asked soon enough if links have nothing */
+	CV_EP_ASK_DUE,  /* when its time has come */
+	CV_EP_ASK_MUST, /* also when links have nothing */
+};
+
+/* Both sides without sleeping: count or -errno. due_us: after this time the kernel is asked although links are busy. */
+int cv_ep_look(struct cv_epoll *e, int epfd, struct epoll_event *ev, int max, uint64_t due_us, enum cv_ep_ask ask);
+/* What the kernel returned: our own taken out, tracked sockets under their names. What is left, in order. */
+int cv_ep_filter(struct cv_epoll *e, struct epoll_event *ev, int n);
+/* After a sleep that ended with n events of the kernel's: links add theirs. */
+int cv_ep_complete(struct cv_epoll *e, struct epoll_event *ev, int max, int n);
 
 /* The call behind epoll_wait and its kin. timeout_ns < 0: none. Result or -errno. */
 int cv_ep_wait(struct cv_epoll *e, int epfd, struct epoll_event *ev, int max, int64_t timeout_ns, const void *mask);

@@ -22,17 +22,22 @@ static uint64_t arrived_ring(const struct cv_sock *s)
 	return s->st.e.rx_n + atomic_load_explicit(&s->st.rx.w->tail, memory_order_relaxed);
 }
 
-/* How many of the program's bytes have come, whether it has read them or not; 0: not known. Numbers are those of TCP and go on in the ring. */
+#define BUSY UINT64_MAX
+
+/*
+ * How many of the program's bytes have come, whether it has read them or not; 0: not known; BUSY: ask again. Numbers are those of TCP
+ * and go on in the ring.
+ */
 static uint64_t arrived(struct cv_sock *s)
 {
 	uint64_t n = 0;
 
 	if (cv_ep_linked(s))
 		return arrived_ring(s);
-	if (atomic_load_explicit(&s->mode, memory_order_relaxed) == CV_PLAIN)
-		return arrived_raw(s);
-	if (!cv_trylock(&s->rx))
+	if (atomic_load_explicit(&s->mode, memory_order_relaxed) == CV_PLAIN) /* and may be switched meanwhile */
 		return 0;
+	if (!cv_trylock(&s->rx)) /* it comes before the set's, which we hold */
+		return BUSY;
 	if (s->st.rx_state == CV_RAW)
 		n = arrived_raw(s);
 	else if (s->st.rx_state == CV_FROZEN) /* behind the last byte comes the peer's record */
@@ -44,29 +49,39 @@ static uint64_t arrived(struct cv_sock *s)
 }
 
 /* The kernel may owe an edge for space, and nobody can ask it: registrations that wait for space are reported once more. */
-bool cv_ep_due(struct cv_epitem *it)
+int cv_ep_due(struct cv_epitem *it, uint32_t bits)
+{
+	uint64_t n;
+
+	it->now = 0;
+	if (likely(!(it->events & EPOLLET) || (it->events & (CV_EP_OUT | EPOLLPRI | EPOLLONESHOT)) || it->s->seek == CV_SEEK_NO))
+		return 1;
+	n = arrived(it->s);
+	if (n == BUSY)
+		return -1;
+	it->now = n ? n + 1 : 0;
+	/* An end is news although no byte has come, and EPOLLIN says so to those who have not asked for more. */
+	return !it->seen || !n || n >= it->seen || (bits & (EPOLLRDHUP | EPOLLHUP | EPOLLERR));
+}
+
+void cv_ep_note(struct cv_epitem *it, bool plain)
+{
+	if (likely(!(it->events & EPOLLET) || it->s->seek == CV_SEEK_NO))
+		return;
+	if (plain) {
+		it->now = arrived_raw(it->s);
+		/* Still PLAIN: no record of culvert's was among them. Too high a number would swallow edges. */
+		it->now = it->now && atomic_load_explicit(&it->s->mode, memory_order_seq_cst) == CV_PLAIN ? it->now + 1 : 0;
+	}
+	it->seen = it->now;
+}
+
+static bool news(struct cv_epitem *it)
 {
 	uint32_t twin;
 	bool busy = false;
-	uint64_t n;
 
-	if (likely(!(it->events & EPOLLET) || (it->events & (CV_EP_OUT | EPOLLPRI | EPOLLONESHOT)) || !it->seen))
-		return true;
-	/* An end is news although no byte has come, and EPOLLIN says so to those who have not asked for more. */
-	if ((cv_ep_bits(it->s, &twin, &busy) & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) || busy)
-		return true;
-	n = arrived(it->s);
-	return !n || n >= it->seen;
-}
-
-void cv_ep_note(struct cv_epitem *it)
-{
-	uint64_t n;
-
-	if (likely(!(it->events & EPOLLET) || it->s->seek == CV_SEEK_NO))
-		return;
-	n = arrived(it->s);
-	it->seen = n ? n + 1 : 0;
+	return cv_ep_due(it, cv_ep_bits(it->s, &twin, &busy)) != 0 || busy;
 }
 
 static void to_user(struct cv_epitem *it)
@@ -92,7 +107,7 @@ static void to_user(struct cv_epitem *it)
 	it->where = CV_ITEM_USER;
 	cv_ep_route(s, false);
 	cv_unlock(&s->wait_lock);
-	if (it->on && !it->disabled && cv_ep_ready_now(it) && cv_ep_due(it))
+	if (it->on && !it->disabled && cv_ep_ready_now(it) && news(it))
 		cv_ep_announce(it);
 }
 
@@ -254,7 +269,7 @@ void cv_epoll_kick(struct cv_sock *s)
 		if (!lock_item(s, it[i], e[i]))
 			continue;
 		if (it[i]->on && !it[i]->disabled && atomic_load_explicit(&s->mode, memory_order_relaxed) != CV_PLAIN &&
-		    cv_ep_ready_now(it[i]) && (it[i]->where == CV_ITEM_KERNEL || cv_ep_due(it[i])))
+		    cv_ep_ready_now(it[i]) && (it[i]->where == CV_ITEM_KERNEL || news(it[i])))
 			cv_ep_announce(it[i]);
 		if (unlikely(it[i]->dropped) && it[i]->where == CV_ITEM_KERNEL && it[i]->kreg) {
 			it[i]->dropped = false;

@@ -14,107 +14,6 @@
 
 #define NO_DEADLINE UINT64_MAX
 
-/* ---- the kernel's events --------------------------------------------------------------------------------------------------------- */
-
-static uint32_t careful_bits(struct cv_epitem *it, uint32_t got)
-{
-	uint32_t twin = 0, allowed, bits;
-	bool busy = false;
-
-	bits = cv_ep_bits(it->s, &twin, &busy);
-	/* It is being worked on this moment: the kernel shall report again. */
-	if (unlikely(busy)) {
-		it->e->busy = it->s;
-		if (it->events & EPOLLET)
-			cv_ep_raw(it, EPOLL_CTL_MOD);
-	}
-	allowed = twin | (twin & EPOLLIN ? EPOLLRDNORM | EPOLLRDBAND : 0) | (twin & EPOLLOUT ? EPOLLWRNORM | EPOLLWRBAND : 0);
-	if ((twin & EPOLLIN) && (twin & EPOLLOUT)) /* all of it is on TCP */
-		allowed |= EPOLLERR | EPOLLHUP;
-	return (got & allowed) | (bits & (it->events | EPOLLERR | EPOLLHUP));
-}
-
-/*
- * What the kernel says of a tracked socket, as the program shall see it; false: nothing. While it is being switched, the twin carries
- * things that are none of the program's business, and the program's bytes may be elsewhere.
- */
-static bool translate(struct cv_epoll *e, struct cv_epitem *it, struct epoll_event *ev)
-{
-	uint32_t bits = ev->events;
-
-	if (unlikely(!it || it->e != e || it->where != CV_ITEM_KERNEL || !it->on))
-		return false; /* closed or moved since; what has moved is on the ready list */
-	if (unlikely(!it->s)) { /* registered before connect(): has it become a socket of ours? */
-		struct cv_sock *s = cv_fd_sock(it->fd);
-
-		if (s && cv_ep_adopt(it, s))
-			cv_ep_sync(it);
-		if (it->e != e || it->where != CV_ITEM_KERNEL)
-			return false;
-	}
-	if (it->s && unlikely(atomic_load_explicit(&it->s->mode, memory_order_acquire) != CV_PLAIN)) {
-		bits = cv_ep_linked(it->s) ? 0 : careful_bits(it, bits);
-		if (!bits) {
-			it->dropped = (it->events & EPOLLET) != 0; /* when the socket changes it is asked again */
-			if (it->events & EPOLLONESHOT) /* not fired, for the program */
-				cv_ep_raw(it, EPOLL_CTL_MOD);
-			return false;
-		}
-		if (!cv_ep_due(it))
-			return false;
-	}
-	if (cv_ep_told(it, bits))
-		return false;
-	if (it->s)
-		cv_ep_note(it);
-	it->disabled = (it->events & EPOLLONESHOT) != 0;
-	if (it->disabled || (it->events & EPOLLET))
-		cv_ep_unready(it);
-	ev->events = bits;
-	ev->data.u64 = it->data;
-	return true;
-}
-
-/* Take our own out, and give tracked sockets their names. What is left, in order. */
-static int filter(struct cv_epoll *e, struct epoll_event *ev, int n)
-{
-	uint64_t base = atomic_load_explicit(&cv_ep_tag_base, memory_order_relaxed), now = 0;
-	bool locked = false;
-	int kept = 0;
-
-	if (!base)
-		return n;
-	for (int i = 0; i < n; i++) {
-		uint64_t tag = ev[i].data.u64 - base;
-		bool keep = true;
-
-		if (tag < CV_EP_TAGS) {
-			if (!locked)
-				cv_lock(&e->lock);
-			locked = true;
-			if (likely(tag >= CV_EP_ITEM_TAGS)) {
-				struct cv_epitem *it = cv_ep_item_of((uint32_t)tag);
-
-				/* A set that uses such values itself has no items of ours any more. */
-				keep = translate(e, it, &ev[i]) || (e->off && !e->inherited && (!it || it->e != e));
-			} else {
-				keep = e->off && !e->inherited;
-				now = now ? now : cv_ticks();
-				if (!keep)
-					cv_ep_heat(e, (uint32_t)tag, now);
-			}
-		}
-		if (keep) {
-			if (kept != i)
-				ev[kept] = ev[i];
-			kept++;
-		}
-	}
-	if (locked)
-		cv_unlock(&e->lock);
-	return kept;
-}
-
 /* Sleep as the program asked, but no longer than `left` ns. A cancellation point. */
 static int kernel_sleep(int epfd, struct epoll_event *ev, int max, uint64_t left, const void *mask)
 {
@@ -134,140 +33,6 @@ static int kernel_sleep(int epfd, struct epoll_event *ev, int max, uint64_t left
 		atomic_store_explicit(&no_pwait2, true, memory_order_relaxed);
 	}
 	return cv_real.epoll_pwait(epfd, ev, max, ms > INT_MAX ? INT_MAX : (int)ms, mask);
-}
-
-/* What is there now. Count or -errno. */
-static int kernel_look(struct cv_epoll *e, int epfd, struct epoll_event *ev, int max, uint64_t now)
-{
-	long n;
-	int kept;
-
-	atomic_store_explicit(&e->kernel_at, now, memory_order_relaxed);
-	do {
-		n = cv_sys6(SYS_epoll_pwait, epfd, (long)ev, max, 0, 0, 0);
-		kept = n > 0 ? filter(e, ev, (int)n) : (int)n;
-	} while (kept == 0 && n == max); /* our own took all the room: the program's may stand behind them */
-	return kept;
-}
-
-/* ---- our own --------------------------------------------------------------------------------------------------------------------- */
-
-/* One item of the ready list: its bits, or 0. Still on the list afterwards when it stays ready or cannot be told now. */
-static uint32_t report(struct cv_epitem *it)
-{
-	struct cv_epoll *e = it->e;
-	uint32_t want = it->events | EPOLLERR | EPOLLHUP, bits, twin = 0;
-	bool busy = false;
-
-	cv_ep_unready(it);
-	if (unlikely(!it->on || it->disabled))
-		return 0;
-	bits = cv_ep_bits(it->s, &twin, &busy);
-	if (unlikely((it->events & CV_EP_OUT) && (!(bits & EPOLLOUT) || (it->events & EPOLLET)) && it->where == CV_ITEM_USER)) {
-		/* Edge-triggered: the program may fill the ring after this, and the edge that ends that must come. */
-		cv_ep_want_out(it);
-		bits |= cv_ep_bits(it->s, &twin, &busy);
-	}
-	bits &= want;
-	if (unlikely(busy)) {
-		e->busy = it->s;
-		cv_ep_push(it);
-	}
-	if (!bits || !cv_ep_due(it) || cv_ep_told(it, bits))
-		return 0;
-	if (it->events & EPOLLET)
-		cv_ep_note(it);
-	if (unlikely(it->events & EPOLLONESHOT)) {
-		it->disabled = true;
-		cv_ep_unready(it);
-		if (it->where == CV_ITEM_KERNEL && it->kreg) { /* fires once, whoever fires it */
-			cv_sys4(SYS_epoll_ctl, e->fd, EPOLL_CTL_DEL, it->kfd, 0);
-			it->kreg = false;
-		}
-	} else if (!(it->events & EPOLLET)) {
-		cv_ep_push(it); /* at the tail: others have their turn before it comes again */
-	}
-	return bits;
-}
-
-/* e->lock held. At most one round of the list. *mixed: some came from sockets that the kernel's set holds as well. */
-static int harvest(struct cv_epoll *e, struct epoll_event *ev, int max, uint64_t now, bool *mixed)
-{
-	uint32_t turns;
-	int n = 0;
-
-	cv_ep_drain_hot(e, now);
-	for (turns = e->ready_count; turns && n < max; turns--) {
-		struct cv_epitem *it = atomic_load_explicit(&e->ready_head, memory_order_relaxed);
-		uint64_t data = it->data;
-		uint32_t bits = report(it);
-
-		if (!bits)
-			continue;
-		*mixed |= it->where == CV_ITEM_KERNEL;
-		ev[n].events = bits;
-		ev[n++].data.u64 = data;
-	}
-	return n;
-}
-
-/* A socket between TCP and link may be reported by both: the program must see one event, since it may free what the data points to. */
-static CV_COLD int merge(struct epoll_event *ev, int n)
-{
-	int kept = 0;
-
-	for (int i = 0; i < n; i++) {
-		int k = 0;
-
-		while (k < kept && ev[k].data.u64 != ev[i].data.u64)
-			k++;
-		if (k < kept)
-			ev[k].events |= ev[i].events;
-		else
-			ev[kept++] = ev[i];
-	}
-	return kept;
-}
-
-static int harvest_lock(struct cv_epoll *e, struct epoll_event *ev, int max, uint64_t now, bool *mixed)
-{
-	int n;
-
-	cv_lock(&e->lock);
-	n = harvest(e, ev, max, now, mixed);
-	cv_unlock(&e->lock);
-	return n;
-}
-
-enum ask {
-	ASK_FAIR, /* only for its turn: the kernel will be asked soon enough if links have nothing */
-	ASK_DUE,  /* when its time has come */
-	ASK_MUST, /* also when links have nothing */
-};
-
-/*
- * Both sides without sleeping. The kernel is due after a time, and after links have filled all the room; links then get half of it at
- * most (where there is but one place they take turns), so that neither side starves the other.
- */
-static int look(struct cv_epoll *e, int epfd, struct epoll_event *ev, int max, uint64_t due_us, enum ask ask)
-{
-	uint64_t now = cv_ticks();
-	bool due = e->crowded || now - atomic_load_explicit(&e->kernel_at, memory_order_relaxed) > cv_ep_us(due_us), mixed = false;
-	int room = max, n, k = 0;
-
-	if (unlikely(due))
-		room = max > 1 ? max - max / 2 : !(e->turn = !e->turn);
-	else
-		e->turn = false;
-	n = room ? harvest_lock(e, ev, room, now, &mixed) : 0;
-	e->crowded = n == max;
-	if (due ? n < max && (n || !room || ask != ASK_FAIR) : (!n && ask == ASK_MUST) || unlikely(mixed && n < max))
-		k = kernel_look(e, epfd, ev + n, max - n, now);
-	if (unlikely(k < 0))
-		return n ? n : k;
-	if (unlikely(!room && !k))
-		n = harvest_lock(e, ev, max, now, &mixed);
-	return unlikely(mixed) ? merge(ev, n + k) : n + k;
 }
 
 /* Before returning to the program. */
@@ -405,17 +170,7 @@ static int sleep_once(struct wait *w, uint64_t left)
 		cv_ep_disarm(e);
 	cv_unlock(&e->lock);
 	atomic_store_explicit(&e->kernel_at, cv_ticks(), memory_order_relaxed);
-	return n < 0 ? -err : filter(e, w->ev, n);
-}
-
-/* The answer may have one side's events only: let the other add its own. */
-static int complete(struct wait *w, int n)
-{
-	bool mixed = false;
-
-	if (n > 0 && n < w->max)
-		n += harvest_lock(w->e, w->ev + n, w->max - n, cv_ticks(), &mixed);
-	return mixed ? merge(w->ev, n) : n;
+	return n < 0 ? -err : cv_ep_filter(e, w->ev, n);
 }
 
 /* Nothing is there: spin for a while. False: the time for that is over. */
@@ -427,7 +182,7 @@ static bool spin_some(struct wait *w, uint64_t left)
 		const struct cv_settings *set = w->e->set;
 
 		w->began = now;
-		w->yield_at = now + cv_ep_us(CV_SPIN_FIRST_US);
+		w->yield_at = cv_spin_first(now);
 		/* With a mask of its own the wait must not run handlers that the mask blocks: no spinning. */
 		w->spin_end = w->mask || !set || !w->e->users ? now : now + cv_spin_budget(w->e->spin, set);
 	}
@@ -462,13 +217,13 @@ static CV_COLD bool let_finish(struct cv_epoll *e, unsigned *times)
 static int wait_served(struct wait *w)
 {
 	struct cv_epoll *e = w->e;
-	enum ask ask = w->deadline ? ASK_FAIR : ASK_MUST;
+	enum cv_ep_ask ask = w->deadline ? CV_EP_ASK_FAIR : CV_EP_ASK_MUST;
 	unsigned busy = 0;
 	uint64_t left;
 	int n;
 
 	for (;;) {
-		n = look(e, w->epfd, w->ev, w->max, ask == ASK_DUE ? CV_EP_KERNEL_SPIN_US : CV_EP_KERNEL_BUSY_US, ask);
+		n = cv_ep_look(e, w->epfd, w->ev, w->max, ask == CV_EP_ASK_DUE ? CV_EP_KERNEL_SPIN_US : CV_EP_KERNEL_BUSY_US, ask);
 		if (!n && unlikely(e->busy) && let_finish(e, &busy))
 			continue;
 		if (n || w->deadline == 0)
@@ -479,16 +234,16 @@ static int wait_served(struct wait *w)
 		if (!left)
 			break;
 		if (spin_some(w, left)) {
-			ask = ASK_DUE;
+			ask = CV_EP_ASK_DUE;
 			if (unlikely(cv_signals_seen() != w->signals)) {
-				n = look(e, w->epfd, w->ev, w->max, CV_EP_KERNEL_SPIN_US, ASK_MUST);
+				n = cv_ep_look(e, w->epfd, w->ev, w->max, CV_EP_KERNEL_SPIN_US, CV_EP_ASK_MUST);
 				n = n ? n : -EINTR;
 				break;
 			}
 			continue;
 		}
-		ask = ASK_FAIR;
-		n = complete(w, sleep_once(w, left));
+		ask = CV_EP_ASK_FAIR;
+		n = cv_ep_complete(e, w->ev, w->max, sleep_once(w, left));
 		if (n)
 			break;
 	}
@@ -535,7 +290,7 @@ int cv_ep_wait(struct cv_epoll *e, int epfd, struct epoll_event *ev, int max, in
 	if (unserved(e) && sleep_unserved(e, epfd, ev, max, timeout_ns, mask, &n)) {
 		if (n <= 0)
 			return n < 0 ? -errno : 0;
-		n = filter(e, ev, n);
+		n = cv_ep_filter(e, ev, n);
 		if (n > 0)
 			return leave(e, n);
 	}
@@ -559,7 +314,7 @@ static int unknown(int epfd, struct epoll_event *ev, int max, int64_t timeout_ns
 
 	if (likely(!e))
 		return n;
-	n = filter(e, ev, n);
+	n = cv_ep_filter(e, ev, n);
 	return n ? n : CV_RET(cv_ep_wait(e, epfd, ev, max, timeout_ns, NULL));
 }
 

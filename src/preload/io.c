@@ -7,6 +7,7 @@
 #include "owner.h"
 #include "sig.h"
 #include "sock_life.h"
+#include "spin.h"
 #include "upgrade.h"
 #include <errno.h>
 #include <limits.h>
@@ -164,19 +165,24 @@ static bool half_news(const struct io *io)
 static bool spin(struct io *io)
 {
 	uint32_t budget = cv_spin_budget(io->s->spin, io->s->set);
-	uint64_t begin, now;
-	bool paid = false;
+	uint64_t begin, now, yield_at;
+	bool paid = false, shared = false;
 
 	if (!budget)
 		goto out;
 	begin = now = cv_ticks();
+	yield_at = cv_spin_first(begin);
 	do {
 		for (int i = 0; i < 16 && !paid; i++) {
 			paid = half_news(io);
 			cv_pause();
 		}
 		now = cv_ticks();
-	} while (!paid && now - begin < budget && cv_signals_seen() == io->signals);
+		if (unlikely(now >= yield_at) && !paid) {
+			shared = cv_spin_yield(&yield_at);
+			paid = half_news(io);
+		}
+	} while (!paid && !shared && now - begin < budget && cv_signals_seen() == io->signals);
 	cv_spin_feedback(&io->s->spin, io->s->set, paid, now - begin);
 	return paid;
 out:

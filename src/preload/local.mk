@@ -30,6 +30,7 @@ libculvert_la_SOURCES += \
 	src/preload/epoll_ctl.c \
 	src/preload/epoll_int.h \
 	src/preload/epoll_item.c \
+	src/preload/epoll_look.c \
 	src/preload/epoll_move.c \
 	src/preload/epoll_wait.c \
 	src/preload/poll.c \

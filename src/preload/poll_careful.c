@@ -7,6 +7,7 @@
 
 #define NO_DEADLINE UINT64_MAX
 #define KERNEL_US 5	    /* how often the kernel is asked while we spin */
+#define LONG_NS 3600000000000u
 #define MUTED_NS 10000000u  /* how often an entry is looked at that the kernel reports for what the caller did not ask */
 
 struct entry {
@@ -226,12 +227,46 @@ static int kernel_wait(struct set *p, uint64_t left)
 	return r < 0 ? -errno : r;
 }
 
+/* One socket, LINKED, and nothing of the kernel's: the peer can wake us itself, where bells of poll go by the agent. */
+static struct cv_sock *lone(const struct set *p)
+{
+	struct cv_sock *s = p->n == 1 && !p->mask && p->k[0].fd < 0 ? cv_fd_sock(p->fds[0].fd) : NULL;
+
+	return s && !(p->fds[0].events & (POLLOUT | POLLWRNORM)) && atomic_load_explicit(&s->mode, memory_order_acquire) == CV_LINKED ? s : NULL;
+}
+
+/* 0: look again, or -errno. A cancellation point, as poll is. */
+static int sleep_lone(struct set *p, struct cv_sock *s, uint64_t left)
+{
+	struct cv_wait ticket;
+	int r = 0, type;
+	bool linked;
+
+	p->e[0].s = s;
+	cv_lock(&s->rx);
+	linked = cv_sock_valid(s, p->fds[0].fd) && atomic_load_explicit(&s->mode, memory_order_relaxed) == CV_LINKED;
+	if (linked)
+		ticket = s->link_ops->wait_begin(&s->st, false);
+	cv_unlock(&s->rx);
+	if (!linked || anything(p) || cv_signals_seen() != p->signals)
+		return 0;
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
+	/* Without an end the kernel would resume it after a handler with SA_RESTART: poll always ends with EINTR. */
+	r = s->link_ops->wait(&ticket, cv_min_u64(left, LONG_NS));
+	pthread_setcanceltype(type, NULL);
+	return r == -EINTR ? r : 0;
+}
+
 /* Number of entries, 0: look again, or -errno. The kernel's part is a cancellation point. */
 static int sleep_once(struct set *p, uint64_t left)
 {
+	struct cv_sock *s = lone(p);
+
 	volatile int r = 0;
 	uint64_t n;
 
+	if (s)
+		return sleep_lone(p, s, left);
 	p->k[p->n].revents = 0;
 	start_waiting(p);
 	pthread_cleanup_push(stop_waiting, p);
@@ -288,7 +323,7 @@ static int poll_loop(struct set *p)
 		now = cv_ticks();
 		if (!began) {
 			began = now;
-			p->yield_at = now + CV_SPIN_FIRST_US * cv_ticks_per_us();
+			p->yield_at = cv_spin_first(now);
 			/* With a mask of its own the wait must not run handlers that the mask blocks: no spinning. */
 			spun = p->mask ? NULL : p->linked;
 			p->spin_end = spun ? now + cv_spin_budget(spun->spin, spun->set) : now;

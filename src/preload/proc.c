@@ -101,6 +101,7 @@ void cv_proc_fork_child(void)
 	cv_agent_fork_child();
 	cv_stats_forked();
 	cv_epoll_forked();
+	cv_signals_fork_done();
 }
 
 void cv_proc_start(void)

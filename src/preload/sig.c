@@ -197,6 +197,14 @@ void cv_signals_watch(void)
 	errno = err;
 }
 
+/* What the parent's thread held for the fork nobody holds here: its count would put off signals for good. */
+void cv_signals_fork_done(void)
+{
+	if (cv_locks_held & CV_LOCKS_DEFERRED)
+		sig_deliver();
+	cv_locks_held = 0;
+}
+
 void cv_signals_forked(void)
 {
 	atomic_store_explicit(&sig_lock.word, 0, memory_order_relaxed);

@@ -28,5 +28,7 @@ static inline bool cv_signals_restart(uint32_t before)
 void cv_signals_watch(void);
 /* In a forked child. */
 void cv_signals_forked(void);
+/* Last in the child: from here on signals come through again. */
+void cv_signals_fork_done(void);
 
 #endif

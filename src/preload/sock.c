@@ -253,6 +253,16 @@ static bool ring_has_room(const struct cv_ring *g)
 	return g->tail - (head > last->start ? head : last->start) < last->size;
 }
 
+/* What lies in a further generation can be read once the agent has mapped that: until then recv would say EAGAIN. */
+static bool ring_has_bytes(const struct cv_ring *g)
+{
+	if (atomic_load_explicit(&g->w->tail, memory_order_acquire) == g->head)
+		return false;
+	if (likely(g->first == CV_RING_GENS - 1 || !atomic_load_explicit(&g->w->starts[g->first], memory_order_relaxed)))
+		return true;
+	return cv_ring_readable_hint(g) != 0;
+}
+
 uint32_t cv_sock_poll(struct cv_sock *s, uint32_t *twin)
 {
 	struct cv_stream *st = &s->st;
@@ -266,7 +276,7 @@ uint32_t cv_sock_poll(struct cv_sock *s, uint32_t *twin)
 	if (likely(atomic_load_explicit(&s->mode, memory_order_relaxed) == CV_LINKED && !st->rx_slow && !st->tx_slow &&
 		   !atomic_load_explicit(&st->rx.w->end, memory_order_acquire))) {
 		*twin = EPOLLPRI; /* urgent data never travels on a link */
-		return (atomic_load_explicit(&st->rx.w->tail, memory_order_acquire) != st->rx.head ? EPOLLIN : 0) |
+		return (ring_has_bytes(&st->rx) ? EPOLLIN : 0) |
 		       (ring_has_room(&st->tx) ? EPOLLOUT : 0) | shut;
 	}
 	shut |= cv_stream_poll(st, twin);

@@ -46,13 +46,27 @@ void cv_spin_feedback(uint32_t *budget, const struct cv_settings *set, bool paid
 	*budget = b ? (uint32_t)b : 1;
 }
 
+/* Until when (ticks) we take it that others want our CPU: a hint for all threads of the process. */
+static _Atomic uint64_t crowded;
+
+uint64_t cv_spin_first(uint64_t now)
+{
+	return now < atomic_load_explicit(&crowded, memory_order_relaxed) ? now : now + CV_SPIN_FIRST_US * cv_ticks_per_us();
+}
+
 bool cv_spin_yield(uint64_t *at)
 {
-	uint64_t before = cv_ticks(), after;
+	uint64_t before = cv_ticks(), after, took;
 
 	cv_sys0(SYS_sched_yield);
 	after = cv_ticks();
-	*at = after + CV_SPIN_EVERY_US * cv_ticks_per_us();
+	took = after - before;
 	/* Alone it is a few hundred nanoseconds, on slow or virtual machines one or two microseconds. */
-	return after - before >= 5 * cv_ticks_per_us();
+	if (likely(took < CV_SPIN_ALONE_US * cv_ticks_per_us())) {
+		*at = after + CV_SPIN_EVERY_US * cv_ticks_per_us();
+		return false;
+	}
+	atomic_store_explicit(&crowded, after + CV_SPIN_CROWDED_US * cv_ticks_per_us(), memory_order_relaxed);
+	*at = after;
+	return took > CV_SPIN_LONG_US * cv_ticks_per_us();
 }

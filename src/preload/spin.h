@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A spin that shares its CPU. Spinners never sleep, so the scheduler sees no reason to move them apart: two that wait for each other on
- * one CPU would take turns for as long as they run. So a spinner offers its CPU now and then, and if somebody took it for long, it
- * stops spinning: whoever sleeps is woken on an idle CPU.
+ * A spin that shares its CPU. Spinners never sleep, so two that wait for each other on one CPU would burn it in turns. So a spinner
+ * offers its CPU now and then. If somebody takes it for a short time, that may be the very one it waits for: it goes on offering, as
+ * handing over is cheaper than sleeping and being woken. If somebody takes it for long, it stops spinning: who sleeps is woken in time,
+ * and on an idle CPU.
  */
 #ifndef CV_SPIN_H
 #define CV_SPIN_H
@@ -11,8 +12,13 @@
 
 #define CV_SPIN_FIRST_US 10 /* the first offer, */
 #define CV_SPIN_EVERY_US 20 /* and the next */
+#define CV_SPIN_ALONE_US 5  /* an offer that ends sooner was not taken, */
+#define CV_SPIN_LONG_US 50  /* and one that ends later was taken by somebody else's work */
+#define CV_SPIN_CROWDED_US 1000 /* after one was taken, the next waits begin with an offer */
 
-/* Offer the CPU. True: somebody else needed it. *at: when to offer next (ticks). */
+/* When to offer first (ticks). */
+uint64_t cv_spin_first(uint64_t now);
+/* Offer the CPU. True: somebody else needs it. *at: when to offer next (ticks). */
 bool cv_spin_yield(uint64_t *at);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* diff: accelerate=yes */
+/* diff: accelerate=yes race=either */
+/* race: an edge that is reported at the very moment at which a switch begins may be reported once more. */
 /* DEL silences, a second DEL is ENOENT, ADD tells what is there already. */
 #include "t.h"
 

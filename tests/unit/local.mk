@@ -67,7 +67,7 @@ tests_unit_cli_test_segment_LDADD = $(cli_test_ldadd)
 
 # readiness
 ready_test_sources = tests/unit/preload_ready/fake.c tests/unit/preload_ready/fake.h \
-	src/preload/epoll.c src/preload/epoll_bell.c src/preload/epoll_ctl.c src/preload/epoll_item.c src/preload/epoll_move.c src/preload/epoll_wait.c \
+	src/preload/epoll.c src/preload/epoll_bell.c src/preload/epoll_ctl.c src/preload/epoll_item.c src/preload/epoll_look.c src/preload/epoll_move.c src/preload/epoll_wait.c \
 	src/preload/poll.c src/preload/poll_careful.c src/preload/select.c src/preload/spin.c src/preload/fd.c src/preload/real.c \
 	src/base/clock.c src/base/lock.c src/link/internal_fd.c src/observe/log.c
 ready_test_ldadd = $(CMOCKA_LIBS) -lpthread -ldl
@@ -90,7 +90,7 @@ TESTS += $(link_tests)
 tests_unit_link_test_agent_SOURCES = tests/unit/link/test_agent.c src/link/agent.c src/link/internal_fd.c src/base/clock.c src/base/lock.c \
 	src/observe/log.c
 tests_unit_link_test_agent_LDADD = $(CMOCKA_LIBS) -lpthread
-tests_unit_link_test_internal_fd_SOURCES = tests/unit/link/test_internal_fd.c src/link/internal_fd.c
+tests_unit_link_test_internal_fd_SOURCES = tests/unit/link/test_internal_fd.c src/link/internal_fd.c src/base/lock.c
 tests_unit_link_test_internal_fd_LDADD = $(CMOCKA_LIBS)
 tests_unit_link_test_rendezvous_SOURCES = tests/unit/link/test_rendezvous.c $(link_test_sources)
 tests_unit_link_test_rendezvous_LDADD = $(link_test_ldadd)

@@ -140,6 +140,15 @@ unsigned fake_expire(void)
 	return n;
 }
 
+bool fake_expire_one(struct cv_timer *t)
+{
+	if (!t->pos)
+		return false;
+	cv_agent_timer(t, 0);
+	t->fn(t);
+	return true;
+}
+
 unsigned fake_watches(void)
 {
 	unsigned n = 0;
@@ -230,6 +239,7 @@ int fake_teardown(void **state)
 	while (cv_links)
 		cv_shm_fail(cv_shm_of(cv_links), CV_REASON_CLOSED);
 	fake_turn();
+	fake_expire(); /* dead links stay mapped for a while */
 	if (open_fds() != fds_before) {
 		print_error("%u descriptors before, %u now\n", fds_before, open_fds());
 		return -1;
@@ -272,6 +282,8 @@ void pair_end(struct pair *p)
 	cv_shm_fail(p->a, CV_REASON_CLOSED);
 	cv_shm_fail(p->b, CV_REASON_CLOSED);
 	fake_turn();
+	fake_expire_one(&p->a->unmap);
+	fake_expire_one(&p->b->unmap);
 }
 
 void one_init(struct one *o)

@@ -61,6 +61,8 @@ int fake_teardown(void **state);
 void fake_turn(void);
 /* All timers that are set are due now. Their number. */
 unsigned fake_expire(void);
+/* Only this one. False: it was not set. */
+bool fake_expire_one(struct cv_timer *t);
 /* Watches, timers and works known to the agent. */
 unsigned fake_watches(void);
 unsigned fake_timers(void);

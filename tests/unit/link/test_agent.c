@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/wait.h>
@@ -345,11 +346,33 @@ static void in_and_out(void *arg)
 
 static struct errand busy_errand = {.work.fn = run_errand, .fn = in_and_out};
 
+static struct cv_timer parents, childs;
+
+static void never(struct cv_timer *t)
+{
+	(void)t;
+	abort();
+}
+
+static void set_far(void *arg)
+{
+	struct cv_timer *t = arg;
+
+	t->fn = never;
+	cv_agent_timer(t, cv_now_ns() + (t == &childs ? 7200000 : 3600000) * MS);
+}
+
+static void clear(void *arg)
+{
+	cv_agent_timer(arg, 0);
+}
+
 /* The child finds no lock held by an agent that it does not have, and can start its own; the parent's goes on. */
 static void test_fork(void **state)
 {
 	(void)state;
 	sem_init(&busy_errand.done, 0, 0);
+	on_agent(set_far, &parents);
 	for (int i = 0; i < 20; i++) {
 		pid_t pid;
 		int status;
@@ -368,7 +391,8 @@ static void test_fork(void **state)
 			struct seen s = {0};
 
 			on_agent(look, &s);
-			ok = ok && s.self && cv_agent_running();
+			on_agent(set_far, &childs);
+			ok = ok && s.self && cv_agent_running() && childs.pos == 1; /* the first: it inherits no timers */
 #endif
 			_exit(ok ? 0 : 1);
 		}
@@ -378,6 +402,8 @@ static void test_fork(void **state)
 		assert_int_equal(status, 0);
 		on_agent(nothing, NULL);
 	}
+	assert_int_equal(parents.pos, 1);
+	on_agent(clear, &parents);
 }
 
 int main(void)

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "base/sys.h"
 #include "link/internal_fd.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -118,6 +119,26 @@ static void test_full(void **state)
 	limit(1024);
 }
 
+static void test_made_high(void **state)
+{
+	int fd = cv_fd_new(SYS_dup3, 0, 40, O_CLOEXEC, 0), other;
+
+	(void)state;
+	assert_true(fd >= 768 && cv_fd_internal(fd));
+	assert_false(is_open(40)); /* where the call had put it */
+	assert_int_equal(cv_fd_making, 0);
+	other = cv_fd_dup(fd);
+	assert_true(other >= 768 && other != fd && is_open(fd));
+	assert_int_equal(cv_fd_new(SYS_dup3, -1, 40, 0, 0), -EBADF);
+	assert_int_equal(cv_fd_making, 0);
+	cv_fd_close(fd);
+	cv_fd_close(other);
+	cv_fd_make_begin();
+	assert_int_equal(cv_fd_making, 1);
+	cv_fd_make_end();
+	cv_fd_made(); /* nobody is at it: returns */
+}
+
 static void test_forked(void **state)
 {
 	int a = cv_fd_high(null()), b = cv_fd_high(null()), mine = null(), status;
@@ -147,9 +168,10 @@ static void test_forked(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_forked, setup), /* first: the others widen the range that is searched */
 		cmocka_unit_test_setup(test_moves_up, setup),	cmocka_unit_test_setup(test_closed_is_forgotten, setup),
 		cmocka_unit_test_setup(test_any_number, setup), cmocka_unit_test_setup(test_small_limit, setup),
-		cmocka_unit_test_setup(test_full, setup),	cmocka_unit_test_setup(test_forked, setup),
+		cmocka_unit_test_setup(test_full, setup),	cmocka_unit_test_setup(test_made_high, setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

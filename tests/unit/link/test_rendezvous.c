@@ -61,7 +61,7 @@ static void test_nobody_listens(void **state)
 	struct cv_tuple t = tuple_of(1);
 
 	(void)state;
-	assert_int_equal(cv_shm_dial(&t, RING, false, &token), -ECONNREFUSED);
+	assert_int_equal(cv_shm_dial(&t, RING, &token), -ECONNREFUSED);
 	assert_int_equal(told.dialled, 0);
 	assert_quiet();
 }
@@ -74,7 +74,7 @@ static void test_meet(void **state)
 
 	(void)state;
 	assert_int_equal(cv_shm_listen(&l, &t), 0);
-	assert_int_equal(cv_shm_dial(&t, RING, false, &token), 0);
+	assert_int_equal(cv_shm_dial(&t, RING, &token), 0);
 	assert_int_equal(told.dialled, 0);
 	fake_turn();
 	assert_int_equal(told.dialled, 1);
@@ -95,12 +95,12 @@ static void test_meet(void **state)
 	a->seg->bell[1][0].entry[0] = 1u << CV_SHM_SLOT_BITS;
 	assert_true(cv_shm_ops.bell_pending(&b->bells[0]));
 	cv_shm_unlisten(l);
-	assert_int_equal(cv_shm_dial(&t, RING, false, &token), -ECONNREFUSED);
+	assert_int_equal(cv_shm_dial(&t, RING, &token), -ECONNREFUSED);
 	cv_shm_fail(a, CV_REASON_CLOSED);
 	cv_shm_fail(b, CV_REASON_CLOSED);
 }
 
-/* One link to a process is enough, unless a further one is wanted; each with its own identity. */
+/* One link to a process is enough, while it has room; each has an identity of its own. */
 static void test_link_is_shared(void **state)
 {
 	struct cv_tuple t[2] = {tuple_of(3), tuple_of(4)};
@@ -111,21 +111,24 @@ static void test_link_is_shared(void **state)
 	(void)state;
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(cv_shm_listen(&l[i], &t[i]), 0);
-	assert_int_equal(cv_shm_dial(&t[0], RING, false, &token), 0);
-	assert_int_equal(cv_shm_dial(&t[1], RING, false, &token), -EALREADY); /* being made */
+	assert_int_equal(cv_shm_dial(&t[0], RING, &token), 0);
+	assert_int_equal(cv_shm_dial(&t[1], RING, &token), -EALREADY); /* being made */
 	fake_turn();
 	assert_int_equal(told.dialled, 1);
 	first = told.link;
 	memcpy(id, first->identity, 32);
-	assert_int_equal(cv_shm_dial(&t[1], RING, false, &t), 0);
+	assert_int_equal(cv_shm_dial(&t[1], RING, &t), 0);
 	assert_int_equal(told.dialled, 2); /* at once */
 	assert_ptr_equal(told.link, first);
 	assert_ptr_equal(told.arg, &t);
-	assert_int_equal(cv_shm_dial(&t[1], RING, true, &token), 0);
+	/* a full one does not do */
+	cv_shm_of(first)->slots_used = cv_shm_of(first)->slots;
+	assert_int_equal(cv_shm_dial(&t[1], RING, &token), 0);
 	fake_turn();
 	assert_int_equal(told.dialled, 3);
 	assert_ptr_not_equal(told.link, first);
 	assert_memory_not_equal(told.link->identity, id, 32);
+	cv_shm_of(first)->slots_used = 0;
 	for (int i = 0; i < 2; i++)
 		cv_shm_unlisten(l[i]);
 }
@@ -141,7 +144,7 @@ static void test_listeners_run_out(void **state)
 		assert_int_equal(cv_shm_listen(&l[i], &t), i < 64 ? 0 : -EMFILE);
 	}
 	t = tuple_of(100);
-	assert_int_equal(cv_shm_dial(&t, RING, false, &token), 0);
+	assert_int_equal(cv_shm_dial(&t, RING, &token), 0);
 	fake_turn();
 	assert_int_equal(told.dialled, 1);
 	cv_shm_unlisten(l[10]);
@@ -306,7 +309,7 @@ static void test_hostile_listener(void **state)
 	for (size_t i = 0; i < CV_ARRAY_LEN(bad); i++) {
 		int fds[2] = {eventfd(0, 0), eventfd(0, 0)};
 
-		assert_int_equal(cv_shm_dial(&t, RING, false, &token), 0);
+		assert_int_equal(cv_shm_dial(&t, RING, &token), 0);
 		fd = answer_to(squatter);
 		if (bad[i].len == WHOLE)
 			assert_int_equal(cv_pkt_send(fd, &bad[i].pkt, fds, bad[i].nfds), 0);
@@ -326,7 +329,7 @@ static void test_hostile_listener(void **state)
 			close(fd);
 	}
 	/* never answers */
-	assert_int_equal(cv_shm_dial(&t, RING, false, &token), 0);
+	assert_int_equal(cv_shm_dial(&t, RING, &token), 0);
 	fake_turn();
 	assert_int_equal(fake_expire(), 1);
 	assert_null(told.link);
@@ -354,10 +357,35 @@ static void test_knocking_without_end(void **state)
 		assert_true(closed_by_peer(fd[i]));
 		close(fd[i]);
 	}
-	assert_int_equal(cv_shm_dial(&t, RING, false, &token), 0);
+	assert_int_equal(cv_shm_dial(&t, RING, &token), 0);
 	fake_turn();
 	assert_int_equal(told.why, CV_REASON_NONE);
 	assert_non_null(told.link);
+	cv_shm_unlisten(l);
+}
+
+/* Whoever dials makes us map memory: only so many links that carry nothing. */
+static void test_idle_links_are_bounded(void **state)
+{
+	struct cv_tuple t = tuple_of(9);
+	const struct greeting good = {HELLO, 2, WHOLE, true};
+	struct cv_listener *l;
+	unsigned links = 0;
+	int fd[80];
+
+	(void)state;
+	assert_int_equal(cv_shm_listen(&l, &t), 0);
+	for (int i = 0; i < 80; i++) {
+		fd[i] = knock(&t);
+		fake_turn();
+		greet_with(fd[i], &good);
+		fake_turn();
+	}
+	for (struct cv_link *k = cv_links; k; k = k->next)
+		links++;
+	assert_int_equal(links, 64);
+	for (int i = 0; i < 80; i++)
+		close(fd[i]);
 	cv_shm_unlisten(l);
 }
 
@@ -366,7 +394,7 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, fake_setup, fake_teardown)
 	const struct CMUnitTest tests[] = {
 		T(test_nobody_listens), T(test_meet), T(test_link_is_shared), T(test_listeners_run_out), T(test_name_taken),
-		T(test_hostile_dialer), T(test_hostile_listener), T(test_knocking_without_end),
+		T(test_hostile_dialer), T(test_hostile_listener), T(test_knocking_without_end), T(test_idle_links_are_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -96,23 +96,28 @@ static void test_up_and_down(void **state)
 	assert_int_equal(told.down, 2);
 	/* the streams' memory stays until they let go of it */
 	fake_turn();
+	assert_false(fake_expire_one(&p.a->unmap));
 	assert_non_null(p.a->seg);
 	ops->publish(&a.s, 0);
 	cv_shm_detach(&a.s);
 	fake_turn();
+	assert_false(fake_expire_one(&p.a->unmap));
 	assert_non_null(p.a->seg);
 	cv_shm_detach(&c.s);
 	fake_turn();
+	assert_non_null(p.a->seg); /* a thread may be about to look at one of its lines */
+	assert_true(fake_expire_one(&p.a->unmap));
 	assert_null(p.a->seg);
 	/* the other side hears of it, when no process is there any more */
 	assert_true(p.b->link.up);
-	fake_expire();
+	fake_expire_one(&p.b->grave);
 	assert_false(p.b->link.up);
 	assert_int_equal(told.down, 3);
 	assert_ptr_equal(told.s, &b.s);
 	assert_int_equal(told.why, CV_REASON_PEER_DEAD);
 	cv_shm_detach(&b.s);
 	fake_turn();
+	assert_true(fake_expire_one(&p.b->unmap));
 	assert_null(p.b->seg);
 	assert_null(cv_links);
 }
@@ -129,7 +134,7 @@ static void test_closed_channel_of_the_living(void **state)
 	cv_shm_fail(p.a, CV_REASON_CLOSED);
 	fake_turn();
 	while (p.b->link.up && looks < 10000) {
-		assert_int_equal(fake_expire(), 1);
+		assert_true(fake_expire_one(&p.b->grave));
 		looks++;
 	}
 	assert_in_range(looks, 2, 1000);
@@ -148,7 +153,7 @@ static void test_breach(void **state)
 	fake_turn();
 	assert_false(p.b->link.up);
 	assert_int_equal(told.why, CV_REASON_PROTOCOL);
-	fake_expire();
+	fake_expire_one(&p.a->grave);
 	assert_false(p.a->link.up);
 	cv_shm_detach(&a.s);
 	cv_shm_detach(&b.s);
@@ -180,11 +185,13 @@ static void test_bells_run_out(void **state)
 	/* a dead link stays until its bells are closed */
 	cv_shm_fail(p.b, CV_REASON_CLOSED);
 	fake_turn();
+	assert_false(fake_expire_one(&p.b->unmap));
 	assert_non_null(p.b->seg);
 	assert_null(ops->bell_open(&p.b->link, &owner));
 	for (unsigned i = 1; i < CV_LINK_BELLS; i++)
 		ops->bell_close(bell[i]);
 	fake_turn();
+	assert_true(fake_expire_one(&p.b->unmap));
 	assert_null(p.b->seg);
 	fake_expire();
 }

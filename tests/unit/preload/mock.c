@@ -272,9 +272,19 @@ void cv_agent_fork_child(void)
 void cv_stats_forked(void)
 {
 }
+void cv_signals_fork_done(void)
+{
+}
+
 void cv_signals_forked(void)
 {
 }
+_Atomic uint32_t cv_fd_making;
+
+void cv_fd_made(void)
+{
+}
+
 bool cv_fd_internal(int fd)
 {
 	return fd >= 0 && fd < (int)CV_ARRAY_LEN(internal) && internal[fd];

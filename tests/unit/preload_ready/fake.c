@@ -123,6 +123,28 @@ static void want(struct cv_stream *st, unsigned bell, uint32_t set, uint32_t cle
 	f->want |= set;
 }
 
+static struct cv_wait wait_begin(struct cv_stream *st, bool tx)
+{
+	struct fake *f = (struct fake *)cv_sock_of(st);
+	struct cv_wait w = {.word = &f->word, .value = f->word};
+
+	atomic_fetch_or(&f->want, tx ? CV_WANT_TX_FUTEX : CV_WANT_RX_FUTEX);
+	return w;
+}
+
+static int wait_word(const struct cv_wait *w, uint64_t ns)
+{
+	struct timespec ts = {.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
+
+	return (int)cv_sys4(SYS_futex, w->word, FUTEX_WAIT, w->value, &ts);
+}
+
+static void wake(struct fake *f)
+{
+	f->word++;
+	cv_sys3(SYS_futex, &f->word, FUTEX_WAKE, INT32_MAX);
+}
+
 static const struct cv_link_ops fake_ops = {
 	.name = "fake",
 	.bell_open = bell_open,
@@ -132,6 +154,8 @@ static const struct cv_link_ops fake_ops = {
 	.bell_arm = bell_arm,
 	.bell_disarm = bell_disarm,
 	.want = want,
+	.wait_begin = wait_begin,
+	.wait = wait_word,
 };
 static struct cv_link link_ = {.ops = &fake_ops, .up = true};
 
@@ -142,6 +166,10 @@ void fake_ring(struct fake *f, uint32_t bits, bool tx)
 	uint64_t one = 1;
 
 	atomic_store(&f->bits, bits);
+	if (f->want & (CV_WANT_RX_FUTEX | CV_WANT_TX_FUTEX)) {
+		f->want &= ~(uint32_t)(CV_WANT_RX_FUTEX | CV_WANT_TX_FUTEX);
+		wake(f);
+	}
 	if (!(f->want & need))
 		return;
 	if (tx)
@@ -174,6 +202,7 @@ struct fake *fake_new(void)
 	f->peer = sv[1];
 	f->s.refs = 1;
 	f->s.set = &fake_settings;
+	f->s.link_ops = &fake_ops;
 	f->s.st.port = &ports[used++];
 	f->s.st.port->link = NULL;
 	assert_int_equal(cv_fd_set(sv[0], (uintptr_t)&f->s), 0);
@@ -264,6 +293,7 @@ void cv_sock_changed(struct cv_sock *s)
 	for (struct cv_waiter *w = s->waiters; w; w = w->next)
 		cv_sys3(SYS_write, w->wake_fd, &one, sizeof(one));
 	cv_unlock(&s->wait_lock);
+	wake((struct fake *)s);
 	cv_epoll_kick(s);
 }
 

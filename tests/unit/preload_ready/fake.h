@@ -26,7 +26,7 @@ struct fake {
 	int peer;		/* the other end of the twin */
 	_Atomic uint32_t bits;	/* what the engine would say */
 	_Atomic uint32_t twin;	/* while CAREFUL: what it would leave to the kernel */
-	_Atomic uint32_t want, bell;
+	_Atomic uint32_t want, bell, word;
 	bool excluded;
 };
 

@@ -124,6 +124,11 @@ struct sleeper {
 	bool sel;
 };
 
+static bool sleeps(struct fake *f)
+{
+	return __atomic_load_n(&f->s.waiters, __ATOMIC_ACQUIRE) || (f->want & CV_WANT_RX_FUTEX);
+}
+
 static void *sleep_in_poll(void *arg)
 {
 	struct sleeper *s = arg;
@@ -146,7 +151,7 @@ static void *sleep_in_poll(void *arg)
 static void start(struct sleeper *s, bool plain)
 {
 	assert_int_equal(pthread_create(&s->t, NULL, sleep_in_poll, s), 0);
-	while (plain ? !s->f->s.in_kernel : !__atomic_load_n(&s->f->s.waiters, __ATOMIC_ACQUIRE))
+	while (plain ? !s->f->s.in_kernel : !sleeps(s->f))
 		cv_sys0(SYS_sched_yield);
 }
 
@@ -185,7 +190,7 @@ static void switched_meanwhile(void **state)
 	s.f->twin = EPOLLIN | EPOLLOUT;
 	start(&s, false);
 	fake_link(s.f);
-	while (!(s.f->want & CV_WANT_RX_BELL) || !__atomic_load_n(&s.f->s.waiters, __ATOMIC_ACQUIRE))
+	while (!(s.f->want & CV_WANT_RX_FUTEX))
 		cv_sys0(SYS_sched_yield);
 	fake_ring(s.f, EPOLLIN, false);
 	pthread_join(s.t, NULL);
@@ -204,7 +209,7 @@ static void plain_first(void **state)
 		struct sleeper s = {.f = fake_new(), .events = POLLIN, .sel = i == 1};
 
 		start(&s, true);
-		while (s.f->s.in_kernel || !__atomic_load_n(&s.f->s.waiters, __ATOMIC_ACQUIRE))
+		while (s.f->s.in_kernel || !sleeps(s.f))
 			cv_sys0(SYS_sched_yield);
 		fake_link(s.f);
 		fake_ring(s.f, EPOLLIN, false);
@@ -218,7 +223,7 @@ static void plain_first(void **state)
 /* A socket of an epoll set that somebody polls as well: the ring goes to both, and to the set alone again afterwards. */
 static void shared_with_epoll(void **state)
 {
-	struct sleeper s = {.f = linked(0), .events = POLLIN};
+	struct sleeper s = {.f = linked(0), .events = POLLIN | POLLOUT}; /* more than one wish: it sleeps on the agent's bell */
 	int ep = epoll_create1(0);
 	struct epoll_event ev = {.events = EPOLLIN, .data.u64 = 3};
 	unsigned bell;
@@ -387,27 +392,31 @@ static void large(void **state)
 
 static void *sleep_forever(void *arg)
 {
-	struct pollfd p = pfd(arg, POLLIN);
+	struct sleeper *s = arg;
+	struct pollfd p = pfd(s->f, s->events);
 
 	poll(&p, 1, -1);
 	return NULL;
 }
 
-/* poll is a cancellation point: the waiters on the dead stack must be gone. */
+/* poll is a cancellation point, however it sleeps: the waiters on the dead stack must be gone. */
 static void cancelled(void **state)
 {
-	struct fake *f = linked(0);
-	pthread_t t;
+	struct sleeper s = {.f = linked(0)};
 	void *ret;
 
 	(void)state;
-	assert_int_equal(pthread_create(&t, NULL, sleep_forever, f), 0);
-	while (!__atomic_load_n(&f->s.waiters, __ATOMIC_ACQUIRE))
-		cv_sys0(SYS_sched_yield);
-	pthread_cancel(t);
-	pthread_join(t, &ret);
-	assert_ptr_equal(ret, PTHREAD_CANCELED);
-	assert_null(f->s.waiters);
+	for (int i = 0; i < 2; i++) {
+		s.events = i ? POLLIN | POLLOUT : POLLIN;
+		s.f->want &= ~(uint32_t)CV_WANT_RX_FUTEX;
+		assert_int_equal(pthread_create(&s.t, NULL, sleep_forever, &s), 0);
+		while (!sleeps(s.f))
+			cv_sys0(SYS_sched_yield);
+		pthread_cancel(s.t);
+		pthread_join(s.t, &ret);
+		assert_ptr_equal(ret, PTHREAD_CANCELED);
+		assert_null(s.f->s.waiters);
+	}
 }
 
 int main(void)
