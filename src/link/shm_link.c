@@ -17,7 +17,7 @@
 
 #define GRAVE_LOOKS 100 /* then the process lives on, and has but closed the channel */
 
-#define UNMAP_NS 2000000000ull
+#define UNMAP_NS 500000000ull
 
 struct cv_link *cv_links;
 const struct cv_link_events *cv_link_events;

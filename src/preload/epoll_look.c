@@ -35,8 +35,12 @@ static bool translate(struct cv_epoll *e, struct cv_epitem *it, struct epoll_eve
 	uint32_t bits = ev->events;
 	bool plain;
 
-	if (unlikely(!it || it->e != e || it->where != CV_ITEM_KERNEL || !it->on))
-		return false; /* closed or moved since; what has moved is on the ready list */
+	if (unlikely(!it || it->e != e || it->where != CV_ITEM_KERNEL || !it->on)) {
+		/* Closed or moved since; what has moved is on the ready list. One that stays in the kernel's set would be reported for ever. */
+		if (it && it->e == e && !it->stuck)
+			cv_ep_raw(it, EPOLL_CTL_DEL);
+		return false;
+	}
 	if (unlikely(!it->s)) { /* registered before connect(): has it become a socket of ours? */
 		struct cv_sock *s = cv_fd_sock(it->fd);
 

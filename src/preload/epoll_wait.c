@@ -5,6 +5,7 @@
  * A thread that goes to sleep arms every hot bell; one that returns to the program while others sleep, or while the set's own
  * descriptor is polled, does so too. So whenever nobody is awake in here, either a bell is armed or the wake fd was written.
  */
+#include "../observe/log.h"
 #include "epoll_int.h"
 #include "sig.h"
 #include "spin.h"
@@ -87,6 +88,8 @@ void cv_epoll_nest(struct cv_epoll *outer, int fd)
 
 /* ---- waiting --------------------------------------------------------------------------------------------------------------------- */
 
+#define IN_VAIN_MAX 1000
+
 struct wait {
 	struct cv_epoll *e;
 	int epfd, max;
@@ -96,6 +99,7 @@ struct wait {
 	uint32_t signals;
 	uint64_t began, spin_end; /* ticks */
 	uint64_t yield_at;
+	uint32_t in_vain; /* sleeps that brought the program nothing */
 };
 
 /* Until something is there, or `until` (ticks). No lock; the bells that we look at are kept open for us. */
@@ -149,7 +153,7 @@ static int sleep_once(struct wait *w, uint64_t left)
 {
 	struct cv_epoll *e = w->e;
 	bool again;
-	int n, err;
+	int n, err, kept;
 
 	cv_lock(&e->lock);
 	atomic_fetch_add_explicit(&e->sleepers, 1, memory_order_seq_cst);
@@ -170,7 +174,17 @@ static int sleep_once(struct wait *w, uint64_t left)
 		cv_ep_disarm(e);
 	cv_unlock(&e->lock);
 	atomic_store_explicit(&e->kernel_at, cv_ticks(), memory_order_relaxed);
-	return n < 0 ? -err : cv_ep_filter(e, w->ev, n);
+	if (n < 0)
+		return -err;
+	kept = cv_ep_filter(e, w->ev, n);
+	/* Woken for nothing, again and again: a registration in the kernel's set that has no record here. It must not cost a CPU. */
+	if (unlikely(n > 0 && !kept && ++w->in_vain > IN_VAIN_MAX)) {
+		struct timespec ms = {.tv_nsec = 1000000};
+
+		cv_warn_once("epoll set %d: the kernel reports a descriptor that culvert has no record of", e->fd);
+		cv_sys2(SYS_nanosleep, &ms, 0);
+	}
+	return kept;
 }
 
 /* Nothing is there: spin for a while. False: the time for that is over. */

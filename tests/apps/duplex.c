@@ -9,7 +9,6 @@
  * and at the end "sent N got N bad N read WORD write WORD". FILE holds, as a shared uint64_t, the bytes that the kernel, or whatever acts for it, has
  * accepted: they outlive the process.
  */
-#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>

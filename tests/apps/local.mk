@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# Unmodified Redis and Memcached under culvert. What is not installed is skipped.
+# Unmodified servers under culvert, and handshakes that are struck at. What is not installed is skipped.
+check_PROGRAMS += tests/apps/duplex
+tests_apps_duplex_LDFLAGS = -pthread
 dist_check_SCRIPTS += tests/apps/run
 TESTS += tests/apps/run
-EXTRA_DIST += tests/apps/lib.py tests/apps/client.py tests/apps/redis_tests.py tests/apps/memcached_tests.py
+EXTRA_DIST += tests/apps/lib.py tests/apps/client.py tests/apps/redis_tests.py tests/apps/memcached_tests.py \
+	tests/apps/handshake_tests.py tests/apps/endurance_tests.py tests/apps/other_tests.py

@@ -15,7 +15,8 @@ def test(fn):
 
 
 def caslap(t, server, clients, seconds, *more, preload=True):
-    return t.start([program("memcaslap"), "-s", f"127.0.0.1:{server.port}", "-T", "2", "-c", str(clients), "-t", f"{seconds}s", *more], preload)
+    return t.start([program("memcaslap"), "-s", f"127.0.0.1:{server.port}", "-T", "2", "-c", str(clients), "-t", f"{seconds}s", "-w", "1k", *more],
+                   preload)
 
 
 def verified(p, seconds):
@@ -43,7 +44,7 @@ def unhurt(c, seconds=40):
 @test
 def memcached_both(t):
     """4 server threads, memcaslap with 64 clients that verifies every value, and a further client."""
-    s = t.memcached("-t", "4")
+    s = t.memcached("-t", "4", "-m", "1024")
     load, c = loaded(t, s, 8, 4, 60000), caslap(t, s, 64, 4, "-v", "1")
     verified(c, 30)
     unhurt(load)
@@ -61,7 +62,7 @@ def memcached_big_values(t):
 @test
 def memcached_many_clients(t):
     """256 clients of memcaslap at once."""
-    s = t.memcached("-t", "4")
+    s = t.memcached("-t", "4", "-m", "1024")
     verified(caslap(t, s, 256, 4, "-v", "0.5"), 40)
     need(Memcache(s.port).version().startswith(b"VERSION"), "version")
     t.accelerated(100)

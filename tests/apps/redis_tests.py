@@ -149,7 +149,7 @@ def redis_pubsub(t):
     pub.succeed(5)
     subs.succeed(5)
     unhurt(load)
-    t.accelerated(8 + 1 + 4)
+    t.accelerated(8)
 
 
 @test
