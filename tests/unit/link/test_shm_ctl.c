@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fake.h"
+#include <stdio.h>
 
 static struct pair p;
 static const struct cv_link_ops *ops = &cv_shm_ops;
@@ -342,6 +343,20 @@ static void test_no_slot(void **state)
 
 /* ---- further generations of a ring --------------------------------------------------------------------------------------------- */
 
+/* Memory of further generations that is mapped here. */
+static unsigned rings_mapped(void)
+{
+	FILE *f = fopen("/proc/self/maps", "r");
+	char line[512];
+	unsigned n = 0;
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		n += strstr(line, "memfd:culvert-ring") != NULL;
+	fclose(f);
+	return n;
+}
+
 static void test_grow(void **state)
 {
 	struct one a, b;
@@ -371,8 +386,10 @@ static void test_grow(void **state)
 	assert_int_equal(cv_ring_readable(&b.s.rx), 8);
 	assert_int_equal(cv_ring_get(&b.s.rx, &v, 1, 8, false), 8);
 	assert_memory_equal(text, "abcdefgh", 8);
+	assert_int_equal(rings_mapped(), 2);
 	cv_shm_detach(&a.s);
 	cv_shm_detach(&b.s);
+	assert_int_equal(rings_mapped(), 0);
 	/* grown, but the message never went: the descriptor goes with the slot */
 	pair_stream(&p, &a, &b);
 	assert_int_equal(ops->grow(&a.s, 8192, &base, &got), 0);

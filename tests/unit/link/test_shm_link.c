@@ -70,9 +70,17 @@ static void test_map_hostile(void **state)
 	assert_int_equal(cv_shm_map(&b, other, RING, CV_SHM_SLOTS), -EPROTO);
 	close(other);
 	assert_int_equal(cv_shm_map(&b, -1, RING, CV_SHM_SLOTS), -EPROTO);
-	assert_null(b);
 	cv_fd_close(fd);
 	cv_shm_drop(a);
+	/* of the size that goes with what is said, but what is said is nonsense */
+	assert_int_equal(cv_shm_create(&a, 3 * RING, &fd), 0);
+	assert_int_equal(cv_shm_map(&b, fd, 3 * RING, a->slots), -EPROTO);
+	cv_fd_close(fd);
+	cv_shm_drop(a);
+	other = memfd_of(((sizeof(struct cv_shm_segment) + 5000 * sizeof(struct cv_shm_slot) + 4095) & ~4095ull) + 2ull * RING * 5000, true);
+	assert_int_equal(cv_shm_map(&b, other, RING, 5000), -EPROTO);
+	close(other);
+	assert_null(b);
 }
 
 static void test_up_and_down(void **state)
