@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -41,18 +42,12 @@ static uint64_t own_start_time(void)
 	return v;
 }
 
+/* As it was started (AT_EXECFN), not where symbolic links lead: Debian's redis-server is one to redis-check-rdb. */
 static void own_name(char *out, size_t size)
 {
-	static const char deleted[] = " (deleted)";
-	char path[1024];
-	long n = cv_sys4(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", path, sizeof(path) - 1);
-	const char *base;
+	const char *path = (const char *)getauxval(AT_EXECFN), *base = path ? strrchr(path, '/') : NULL;
 
-	path[n > 0 ? n : 0] = '\0';
-	if (n > (long)sizeof(deleted) && strcmp(path + n - (sizeof(deleted) - 1), deleted) == 0)
-		path[n - (long)(sizeof(deleted) - 1)] = '\0';
-	base = strrchr(path, '/');
-	cv_format(out, size, "%s", base ? base + 1 : path[0] ? path : "?");
+	cv_format(out, size, "%s", base ? base + 1 : path && *path ? path : "?");
 }
 
 static uint32_t own_pid_ns(void)

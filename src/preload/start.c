@@ -52,10 +52,8 @@ static void start_log(const struct cv_global *g)
 static CV_COLD bool start_load(void)
 {
 	static struct notes notes; /* only the one loader is ever here */
-	long n = cv_sys3(SYS_readlink, "/proc/self/exe", cv_program, sizeof(cv_program) - 1);
 
-	cv_program[n > 0 ? n : 0] = '\0';
-	cv_policy_now = cv_policy_load(n > 0 ? cv_program : program_invocation_name, NULL, start_note, &notes);
+	cv_policy_now = cv_policy_load(cv_policy_self(cv_program, sizeof(cv_program)), NULL, start_note, &notes);
 	start_log(cv_policy_global(cv_policy_now));
 	for (size_t at = 0; at < notes.len; at += strlen(notes.text + at) + 1)
 		cv_log(CV_LOG_WARN, "%s", notes.text + at);
