@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-dist_doc_DATA += docs/protocol.md
+dist_doc_DATA += docs/decisions.md docs/protocol.md

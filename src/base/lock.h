@@ -3,8 +3,10 @@
  * A four-byte mutex: one atomic when uncontended, futex when not. Needs no initialisation beyond zero, no pthread, no malloc, so
  * that it works before start-up and in a signal handler's trylock.
  *
- * Lock order (outer first): sock.ctl -> sock.tx -> sock.rx -> epoll.lock -> link.lock -> slab locks. Never taken across a system call that
- * can sleep, the futex itself excepted.
+ * Lock order (outer first): agent.busy -> sock.tx -> sock.rx -> agent.start -> epoll.lock -> sock.wait_lock; inside any of them, and none inside
+ * another: the pending registrations', link.send, link.lock, and those of memory pools and of descriptors in the making. Who holds an epoll.lock
+ * only tries a socket's, and does not post to the agent, which may have to be started. fork takes agent.busy, agent.start and every epoll.lock. No
+ * lock is held across a system call that can sleep, but for the futex itself.
  */
 #ifndef CV_LOCK_H
 #define CV_LOCK_H

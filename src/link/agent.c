@@ -3,7 +3,6 @@
 #include "../base/clock.h"
 #include "../base/lock.h"
 #include "../observe/log.h"
-#include "internal_fd.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -148,6 +147,15 @@ static void woken(struct cv_watch *w, uint32_t events)
 	cv_sys3(SYS_read, w->fd, &n, sizeof(n));
 }
 
+/* Somebody closed our descriptor past us. Timers and work go on, slowly, and no CPU is burnt. */
+static CV_COLD void epoll_lost(int err)
+{
+	struct timespec ts = {.tv_nsec = 10000000};
+
+	cv_warn_once("culvert's own epoll set is gone (error %d)", -err);
+	cv_sys2(SYS_nanosleep, &ts, NULL);
+}
+
 static void *agent_main(void *arg)
 {
 	struct epoll_event ev[AGENT_EVENTS];
@@ -158,6 +166,8 @@ static void *agent_main(void *arg)
 	for (;;) {
 		long n = cv_sys6(SYS_epoll_pwait, agent.epfd, (long)ev, AGENT_EVENTS, timeout, 0, 0);
 
+		if (unlikely(n < 0 && n != -EINTR))
+			epoll_lost((int)n);
 		cv_lock(&agent.busy);
 		for (long i = 0; i < n; i++) {
 			struct cv_watch *w = ev[i].data.ptr;
@@ -292,16 +302,16 @@ int cv_agent_watch(struct cv_watch *w, uint32_t events)
 
 void cv_agent_fork_prepare(void)
 {
-	cv_lock(&agent.start);
 	if (!cv_agent_self())
 		cv_lock(&agent.busy);
+	cv_lock(&agent.start); /* second: who starts the agent may hold a lock that the agent waits for */
 }
 
 void cv_agent_fork_parent(void)
 {
+	cv_unlock(&agent.start);
 	if (!cv_agent_self())
 		cv_unlock(&agent.busy);
-	cv_unlock(&agent.start);
 }
 
 void cv_agent_fork_child(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The agent: culvert's one background thread per process, started when first needed, all signals blocked, never on the data path. An event loop of watched
- * fds, timers, and work posted by application threads. After fork the child has none (cv_agent_forked) and starts its own when needed.
+ * fds, timers, and work posted by application threads. After fork the child has none (cv_agent_fork_child) and starts its own when needed.
  */
 #ifndef CV_AGENT_H
 #define CV_AGENT_H
@@ -34,7 +34,8 @@ bool cv_agent_self(void);
 int cv_agent_post(struct cv_work *w);
 /* Is it there? Any thread. */
 bool cv_agent_running(void);
-/* Agent thread only: register, change (events != 0) or remove (events == 0) a watch. 0 or -errno. */
+/* Register, change (events != 0) or remove (events == 0) a watch; `w` is the caller's to guard: the agent's thread, or whoever holds the lock under which
+ * that uses it. A handler may still be called once after a removal. 0 or -errno. */
 int cv_agent_watch(struct cv_watch *w, uint32_t events);
 /* Agent thread only: set (at != 0), move or clear (at == 0) a timer. */
 void cv_agent_timer(struct cv_timer *t, uint64_t at);

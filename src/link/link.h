@@ -46,8 +46,6 @@ struct cv_bell {
 	unsigned index;
 	int fd;		/* wake fd: readable after a ring while armed. High, CLOEXEC. */
 	void *owner;	/* the domain; for whoever opened it */
-	uint64_t hot_until; /* owner's: ticks until which it is polled while spinning */
-	struct cv_bell *next; /* owner's list */
 };
 
 /* A blocking call's place to sleep. */
@@ -93,7 +91,7 @@ struct cv_link_ops {
 /* What links tell the layer above. All on the agent's thread. */
 struct cv_link_events {
 	/* The peer offers to switch the connection; slot is free here. Return the stream, attached to nothing, with both halves locked; or NULL and *nak: NONE = not
-	 * yet (the link keeps the offer and asks again at cv_link_offers()), else the reason to decline with. */
+	 * yet (the link keeps the offer and asks again at cv_shm_offers()), else the reason to decline with. */
 	struct cv_stream *(*offered)(struct cv_link *l, const struct cv_tuple *t, enum cv_reason *nak);
 	/* After `offered`: the stream is attached; take the OPEN. Still locked; unlocks. */
 	void (*accept)(struct cv_stream *s, const struct cv_msg *open, const uint8_t identity[32]);
@@ -110,10 +108,11 @@ extern const struct cv_link_events *cv_link_events;
 
 struct cv_link {
 	const struct cv_link_ops *ops;
-	struct cv_link *next; /* all links of this process, most recently used first; agent's thread */
+	struct cv_link *next; /* all links of this process, newest first; agent's thread */
 	bool up;
 	uint8_t identity[32];
 	int32_t peer_pid;
+	uint32_t peer_uid; /* as SO_PEERCRED shows it */
 };
 extern struct cv_link *cv_links;
 #endif

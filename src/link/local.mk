@@ -1,5 +1,6 @@
 libculvert_la_SOURCES += \
 	src/link/agent.c src/link/agent.h \
+	src/link/holder.c src/link/holder.h \
 	src/link/internal_fd.c src/link/internal_fd.h \
 	src/link/link.h \
 	src/link/rendezvous.c \

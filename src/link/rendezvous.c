@@ -5,14 +5,12 @@
  * on the twin; a squatter here gains nothing. All on the agent's thread, nothing blocks.
  */
 #include "../base/clock.h"
-#include "../observe/log.h"
 #include "shm.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <sha256.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -119,7 +117,7 @@ static void call_up(struct call *c, int peer_bell)
 	c->watch.fd = -1;
 	c->link = NULL;
 	call_end(c);
-	cv_shm_up(l, sock, peer_bell, id, c->peer.pid);
+	cv_shm_up(l, sock, peer_bell, id, c->peer.pid, c->peer.uid);
 	if (dialer)
 		cv_link_events->dialled(arg, &l->link, CV_REASON_NONE);
 }
@@ -132,7 +130,7 @@ static void answered(struct call *c)
 
 	if (err == -EAGAIN)
 		return;
-	if (!err && p.kind == CV_PKT_HELLO_OK && p.version == CV_WIRE_VERSION && fds[0] >= 0) {
+	if (!err && p.kind == CV_PKT_HELLO_OK && p.version == CV_WIRE_VERSION && fds[0] >= 0 && !cv_wake_fd_check(fds[0])) {
 		cv_fd_close(fds[1]);
 		call_up(c, fds[0]);
 		return;
@@ -169,7 +167,7 @@ static void greeted(struct call *c)
 		return;
 	}
 	if (too_many_idle() || p.kind != CV_PKT_HELLO || p.version != CV_WIRE_VERSION || fds[0] < 0 || fds[1] < 0 || fstat(fds[0], &st) < 0 ||
-	    cv_shm_map(&c->link, fds[0], p.ring, p.slots)) {
+	    cv_wake_fd_check(fds[1]) || cv_shm_map(&c->link, fds[0], p.ring, p.slots)) {
 		cv_fd_close(fds[0]);
 		cv_fd_close(fds[1]);
 		call_end(c);
@@ -305,7 +303,8 @@ static int greet(struct call *c, uint64_t ring)
 	hello.slots = c->link->slots;
 	fds[1] = c->link->bell0.fd;
 	err = fstat(fds[0], &st) < 0 ? -EBADF : cv_pkt_send(c->watch.fd, &hello, fds, 2);
-	c->ino = st.st_ino;
+	if (!err)
+		c->ino = st.st_ino;
 	cv_fd_close(fds[0]);
 	return err;
 }

@@ -17,6 +17,7 @@
 #define CV_SHM_GRAVE_NS 2000000ull /* between two looks whether the peer, whose channel is closed, has ended altogether */
 #define CV_SHM_MAGIC 0x6d68732d74766c63ull
 #define CV_SHM_SLOTS 4096u
+#define CV_SHM_SENDQ 1024u
 #define CV_SHM_WORDS (CV_SHM_SLOTS / 64)
 #define CV_SHM_RINGS_MAX (512ull << 20) /* address space for first generations; memory is used as it is touched */
 #define CV_SHM_EXTRA_MAX (256ull << 20) /* largest further generation that is taken from a peer */
@@ -54,6 +55,7 @@ struct cv_shm_slot {
 };
 _Static_assert(sizeof(struct cv_shm_slot) == 384, "segment layout");
 
+/* Tells what the segment is to whoever finds it. The two sides go by HELLO. */
 struct cv_shm_head {
 	uint64_t magic, size, ring;
 	uint32_t version, slots;
@@ -111,7 +113,7 @@ struct cv_shm_link {
 	struct cv_work breach;
 	struct cv_work pump; /* the channel was full: the agent sees to it */
 	struct cv_work reap; /* down: free it once nobody holds a slot or a bell */
-	/* queue of packets for a full socket */
+	/* queue of CV_SHM_SENDQ packets for a full socket; under `send` */
 	struct cv_shm_queued {
 		struct cv_shm_pkt pkt;
 		int fd;
@@ -128,7 +130,7 @@ int cv_shm_create(struct cv_shm_link **out, uint64_t ring, int *fd);
 /* Map what a dialer passed. Checks seals and sizes. */
 int cv_shm_map(struct cv_shm_link **out, int fd, uint64_t ring, uint32_t slots);
 /* The handshake is done: watch the channel, take part in cv_links. */
-void cv_shm_up(struct cv_shm_link *l, int sock, int peer_bell0, const uint8_t identity[32], int32_t peer_pid);
+void cv_shm_up(struct cv_shm_link *l, int sock, int peer_bell0, const uint8_t identity[32], int32_t peer_pid, uint32_t peer_uid);
 void cv_shm_drop(struct cv_shm_link *l); /* never came up */
 /* Side 0: attach the stream to a free slot and send the OPEN as an offer (the engine's first msg). -ENOSPC: no slot. tx and rx held. */
 int cv_shm_attach(struct cv_link *l, struct cv_stream *s, const struct cv_tuple *t);
@@ -144,7 +146,7 @@ void cv_shm_reap(struct cv_shm_link *l);
 void cv_shm_forked(void);
 
 /* ---- shm_ctl.c: packets ---- */
-/* Send, with fd if >= 0 (not closed). Queues when the channel is full. Any thread. 0 or -EPIPE. */
+/* Send, with fd if >= 0 (not closed). Queues when the channel is full. Any thread. 0, or -EPIPE: the link is down, or goes down soon since a packet is lost. */
 int cv_shm_send(struct cv_shm_link *l, const struct cv_shm_pkt *p, int fd);
 void cv_shm_readable(struct cv_watch *w, uint32_t events);
 /* Low level, also for the handshake: 0 or -errno; -EAGAIN. recv: *fds get up to two descriptors or -1. */
@@ -158,6 +160,8 @@ int cv_shm_take_gen(struct cv_stream *s, const struct cv_msg *m, int fd);
 /* A sealed memfd of `size` bytes (internal fd), and the check of one from a peer: 0 or -errno. */
 int cv_memfd(const char *name, uint64_t size);
 int cv_memfd_check(int fd, uint64_t size);
+/* A peer's wake fd: an eventfd (or another fd of the kernel's that is no file, pipe or socket) that does not block. 0 or -EPROTO. */
+int cv_wake_fd_check(int fd);
 void cv_shm_set_lines(struct cv_shm_link *l, struct cv_stream *s, uint32_t slot);
 void cv_shm_slot_bye(struct cv_shm_link *l, uint32_t slot, uint8_t who);
 

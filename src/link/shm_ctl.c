@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The shm link's control channel: packets over the agents' SEQPACKET socket, slots, further ring generations. */
 #include "../base/clock.h"
-#include "../observe/log.h"
 #include "../observe/stats.h"
 #include "shm.h"
 #include <errno.h>
@@ -10,8 +9,6 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-
-#define QUEUE 1024u
 
 /* ---- packets ------------------------------------------------------------------------------------------------------------------- */
 
@@ -78,14 +75,22 @@ int cv_pkt_recv(int sock, struct cv_shm_pkt *p, int fds[2])
 	return n == 0 ? -EPIPE : -EPROTO;
 }
 
+/* A packet that is lost would leave its stream waiting for ever. Of a dead peer the channel itself tells: cv_shm_readable(). */
+static void lost(struct cv_shm_link *l, int err)
+{
+	if (err && err != -EPIPE && err != -ECONNRESET)
+		cv_shm_breach(&l->link);
+}
+
 static void queue_flush(struct cv_shm_link *l)
 {
 	while (l->queued) {
-		struct cv_shm_queued *q = &l->queue[l->queue_head % QUEUE];
+		struct cv_shm_queued *q = &l->queue[l->queue_head % CV_SHM_SENDQ];
 		int err = cv_pkt_send(l->sock.fd, &q->pkt, &q->fd, q->fd >= 0);
 
 		if (err == -EAGAIN)
 			return;
+		lost(l, err);
 		cv_fd_close(q->fd); /* a dup of its own */
 		l->queue_head++;
 		l->queued--;
@@ -95,16 +100,16 @@ static void queue_flush(struct cv_shm_link *l)
 static int queue_put(struct cv_shm_link *l, const struct cv_shm_pkt *p, int fd)
 {
 	if (!l->queue) {
-		void *q = mmap(NULL, QUEUE * sizeof(*l->queue), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		void *q = mmap(NULL, CV_SHM_SENDQ * sizeof(*l->queue), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 		if (q == MAP_FAILED)
-			return -EPIPE;
+			return -ENOMEM;
 		l->queue = q;
 	}
-	if (l->queued == QUEUE)
-		return -EPIPE;
+	if (l->queued == CV_SHM_SENDQ)
+		return -ENOBUFS;
 
-	struct cv_shm_queued *q = &l->queue[(l->queue_head + l->queued) % QUEUE];
+	struct cv_shm_queued *q = &l->queue[(l->queue_head + l->queued) % CV_SHM_SENDQ];
 
 	q->pkt = *p;
 	q->fd = fd < 0 ? -1 : cv_fd_dup(fd);
@@ -123,6 +128,7 @@ int cv_shm_send(struct cv_shm_link *l, const struct cv_shm_pkt *p, int fd)
 		err = l->queued ? -EAGAIN : cv_pkt_send(l->sock.fd, p, &fd, fd >= 0);
 		if (err == -EAGAIN)
 			err = queue_put(l, p, fd);
+		lost(l, err);
 	}
 	cv_unlock(&l->send);
 	return err ? -EPIPE : 0;
@@ -163,7 +169,7 @@ int cv_shm_attach(struct cv_link *link, struct cv_stream *s, const struct cv_tup
 	struct cv_shm_link *l = cv_shm_of(link);
 	uint32_t slot = l->slots;
 
-	if (!link->up)
+	if (!link->up || l->side != 0) /* the struct may have become another link's since the dial */
 		return -EPIPE;
 	cv_lock(&l->lock);
 	for (uint32_t i = 0; i < l->slots; i++) {
@@ -385,13 +391,16 @@ static int take(struct cv_shm_link *l, const struct cv_shm_pkt *p, int fds[2])
 	int old;
 
 	if (p->kind == CV_PKT_BELL) {
-		if (p->slot >= CV_LINK_BELLS || fds[0] < 0)
+		if (p->slot >= CV_LINK_BELLS || fds[0] < 0 || cv_wake_fd_check(fds[0]))
 			return -EPROTO;
-		old = atomic_exchange_explicit(&l->peer_fd[p->slot], fds[0], memory_order_acq_rel);
 		/* A ring between its opening and now went to an older fd or to the agent: one wake-up too many does no harm. */
-		cv_sys3(SYS_write, fds[0], &one, sizeof(one));
+		if (atomic_load_explicit(&l->attached, memory_order_relaxed)) /* before, there were no rings, and it may be a stranger's */
+			cv_sys3(SYS_write, fds[0], &one, sizeof(one));
+		old = atomic_load_explicit(&l->peer_fd[p->slot], memory_order_relaxed);
+		if (old >= 0) /* the number stays: a thread may be about to write to it. Partner: kick() */
+			return cv_sys3(SYS_dup3, fds[0], old, O_CLOEXEC) < 0 ? -EPROTO : 0;
+		atomic_store_explicit(&l->peer_fd[p->slot], fds[0], memory_order_release);
 		fds[0] = -1;
-		cv_fd_close(old);
 		return 0;
 	}
 	if (p->slot >= l->slots)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The shm link's data path: publish, credit, bells, waits. One screen from send() to the peer's doorbell. */
 #include "../observe/stats.h"
-#include "../base/clock.h"
 #include "shm.h"
 #include <errno.h>
 #include <fcntl.h>

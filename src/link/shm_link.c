@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Making and ending shm links: the segment, the list of links, the agent's bell. */
 #include "../base/clock.h"
-#include "../base/clock.h"
 #include "../observe/log.h"
 #include "../observe/stats.h"
 #include "internal_fd.h"
 #include "shm.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <linux/memfd.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #define GRAVE_LOOKS 100 /* then the process lives on, and has but closed the channel */
 
@@ -24,9 +26,17 @@ const struct cv_link_events *cv_link_events;
 
 static struct cv_shm_link *free_links; /* type-stable: late looks at a dead link's struct are safe */
 
+/* A file that grows beyond RLIMIT_FSIZE raises SIGXFSZ, which ends the program: ask first. */
+static bool size_allowed(uint64_t size)
+{
+	struct rlimit rl;
+
+	return cv_sys4(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, &rl) < 0 || rl.rlim_cur >= size;
+}
+
 int cv_memfd(const char *name, uint64_t size)
 {
-	int fd = cv_fd_new(SYS_memfd_create, (long)name, MFD_CLOEXEC | MFD_ALLOW_SEALING, 0, 0);
+	int fd = size_allowed(size) ? cv_fd_new(SYS_memfd_create, (long)name, MFD_CLOEXEC | MFD_ALLOW_SEALING, 0, 0) : -EFBIG;
 	long err;
 
 	if (fd < 0)
@@ -42,6 +52,7 @@ int cv_memfd(const char *name, uint64_t size)
 
 int cv_memfd_check(int fd, uint64_t size)
 {
+	struct statfs fs;
 	struct stat st;
 	long seals = cv_sys2(SYS_fcntl, fd, F_GET_SEALS);
 
@@ -50,7 +61,19 @@ int cv_memfd_check(int fd, uint64_t size)
 		return -EPROTO;
 	if (fstat(fd, &st) < 0 || (uint64_t)st.st_size != size)
 		return -EPROTO;
+	/* hugetlbfs has seals too, and a fault there is SIGBUS whenever the pool is empty. */
+	if (cv_sys2(SYS_fstatfs, fd, &fs) < 0 || fs.f_type != TMPFS_MAGIC)
+		return -EPROTO;
 	return 0;
+}
+
+int cv_wake_fd_check(int fd)
+{
+	struct stat st;
+	long flags = cv_sys2(SYS_fcntl, fd, F_GETFL);
+
+	/* We write to it: a pipe could raise SIGPIPE, a file be written in our name, and all of them hold us up. Anonymous inodes are of no type. */
+	return flags < 0 || !(flags & O_NONBLOCK) || fstat(fd, &st) < 0 || (st.st_mode & S_IFMT) ? -EPROTO : 0;
 }
 
 static uint64_t rings_offset(uint32_t slots)
@@ -76,7 +99,7 @@ static void pump(struct cv_work *w)
 /* A process that is ending tells its pidfd when all its descriptors are closed. */
 static bool alive(int32_t pid)
 {
-	int fd = (int)cv_sys2(SYS_pidfd_open, pid, 0);
+	int fd = cv_fd_new(SYS_pidfd_open, pid, 0, 0, 0);
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 	struct timespec none = {0};
 	bool ended;
@@ -84,7 +107,7 @@ static bool alive(int32_t pid)
 	if (fd < 0)
 		return false;
 	ended = cv_sys5(SYS_ppoll, &p, 1, &none, NULL, 8) == 1;
-	cv_sys1(SYS_close, fd);
+	cv_fd_close(fd);
 	return !ended;
 }
 
@@ -144,7 +167,7 @@ void cv_shm_drop(struct cv_shm_link *l)
 	if (l->parked)
 		munmap(l->parked, l->slots * sizeof(*l->parked));
 	if (l->queue)
-		munmap(l->queue, 1024 * sizeof(*l->queue));
+		munmap(l->queue, CV_SHM_SENDQ * sizeof(*l->queue));
 	if (l->bell0.events)
 		cv_agent_watch(&l->bell0, 0);
 	cv_fd_close(l->bell0.fd);
@@ -203,6 +226,8 @@ int cv_shm_create(struct cv_shm_link **out, uint64_t ring, int *fd)
 	l->seg->head.magic = CV_SHM_MAGIC;
 	l->seg->head.version = CV_WIRE_VERSION;
 	l->seg->head.size = l->seg_size;
+	l->seg->head.ring = ring;
+	l->seg->head.slots = slots;
 	*out = l;
 	return 0;
 }
@@ -235,18 +260,19 @@ int cv_shm_map(struct cv_shm_link **out, int fd, uint64_t ring, uint32_t slots)
 	return 0;
 }
 
-void cv_shm_up(struct cv_shm_link *l, int sock, int peer_bell0, const uint8_t identity[32], int32_t peer_pid)
+void cv_shm_up(struct cv_shm_link *l, int sock, int peer_bell0, const uint8_t identity[32], int32_t peer_pid, uint32_t peer_uid)
 {
 	l->sock = (struct cv_watch){.fd = sock, .fn = cv_shm_readable};
 	atomic_store_explicit(&l->peer_fd[0], peer_bell0, memory_order_release);
 	memcpy(l->link.identity, identity, sizeof(l->link.identity));
 	l->link.peer_pid = peer_pid;
+	l->link.peer_uid = peer_uid;
 	l->link.up = true;
 	l->link.next = cv_links;
 	cv_links = &l->link;
 	cv_count(CV_CTR_LINKS, 1);
-	cv_agent_watch(&l->bell0, EPOLLIN);
-	cv_agent_watch(&l->sock, EPOLLIN);
+	if (cv_agent_watch(&l->bell0, EPOLLIN) || cv_agent_watch(&l->sock, EPOLLIN))
+		cv_shm_fail(l, CV_REASON_NO_MEMORY);
 }
 
 static void unlist(struct cv_link *k)
@@ -342,17 +368,18 @@ static void forward(struct cv_shm_link *l)
 static void bell0_rung(struct cv_watch *w, uint32_t events)
 {
 	struct cv_shm_link *l = cv_container_of(w, struct cv_shm_link, bell0);
-	uint64_t n;
+	uint64_t n, one = 1;
 
 	(void)events;
 	cv_sys3(SYS_read, w->fd, &n, sizeof(n));
 	if (!l->link.up)
 		return;
-	do {
-		cv_shm_ops.bell_drain(&l->bells[0], rung, NULL);
-		forward(l);
-		cv_shm_ops.bell_arm(&l->bells[0]);
-	} while (l->link.up && cv_shm_ops.bell_pending(&l->bells[0]));
+	cv_shm_ops.bell_drain(&l->bells[0], rung, NULL);
+	forward(l);
+	cv_shm_ops.bell_arm(&l->bells[0]);
+	/* A peer that rings without end must not hold us here: everything else has its turn first. */
+	if (l->link.up && cv_shm_ops.bell_pending(&l->bells[0]))
+		cv_sys3(SYS_write, w->fd, &one, sizeof(one));
 }
 
 /* ---- fork ---------------------------------------------------------------------------------------------------------------------- */

@@ -37,7 +37,8 @@
 	X(EPOLL, "epoll", "the descriptor is in an epoll set that culvert cannot serve") \
 	X(URING, "io-uring", "the process uses io_uring") \
 	X(OPTION, "option", "a socket option (TCP_ULP, TCP_REPAIR, MPTCP, ...) keeps the stream in the kernel") \
-	X(CLOSED, "closed", "the connection has ended")
+	X(CLOSED, "closed", "the connection has ended") \
+	X(STRANGER, "stranger", "the rendezvous was answered by another user than the one who opened the peer's socket")
 
 enum cv_reason {
 #define X(id, name, text) CV_REASON_##id,

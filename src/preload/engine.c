@@ -18,14 +18,19 @@
 
 /* ---- what the engine asks for --------------------------------------------------------------------------------------------------- */
 
+/* Without a descriptor (it was closed behind our back) nothing comes and nothing goes. */
 static ssize_t twin_send(struct cv_stream *st, const void *buf, size_t len)
 {
-	return cv_sys6(SYS_sendto, cv_sock_of(st)->fd, (long)buf, (long)len, MSG_DONTWAIT | MSG_NOSIGNAL, 0, 0);
+	int fd = cv_sock_of(st)->fd;
+
+	return fd < 0 ? -EAGAIN : cv_sys6(SYS_sendto, fd, (long)buf, (long)len, MSG_DONTWAIT | MSG_NOSIGNAL, 0, 0);
 }
 
 static ssize_t twin_recv(struct cv_stream *st, void *buf, size_t len, bool peek)
 {
-	return cv_sys6(SYS_recvfrom, cv_sock_of(st)->fd, (long)buf, (long)len, MSG_DONTWAIT | (peek ? MSG_PEEK : 0), 0, 0);
+	int fd = cv_sock_of(st)->fd;
+
+	return fd < 0 ? -EAGAIN : cv_sys6(SYS_recvfrom, fd, (long)buf, (long)len, MSG_DONTWAIT | (peek ? MSG_PEEK : 0), 0, 0);
 }
 
 /* The kernel counts the peer's FIN among the bytes received. States: include/net/tcp_states.h. */
@@ -173,21 +178,24 @@ void cv_engine_attach(struct cv_sock *s)
 
 /* ---- after a change ------------------------------------------------------------------------------------------------------------- */
 
+/* Agent's thread, tx and rx held: act upon news. */
+static void go_on(struct cv_sock *s)
+{
+	if (s->closing)
+		cv_agent_post(&s->work); /* may free the sock, whose locks are held here */
+	else
+		cv_engine_settle(s);
+}
+
 static void twin_event(struct cv_watch *w, uint32_t events)
 {
 	struct cv_sock *s = cv_container_of(w, struct cv_sock, twin);
 
 	(void)events;
-	cv_lock(&s->tx);
-	cv_lock(&s->rx);
-	if (s->used && s->twin.events) {
-		if (s->closing)
-			cv_agent_post(&s->work);
-		else
-			cv_engine_settle(s);
-	}
-	cv_unlock(&s->rx);
-	cv_unlock(&s->tx);
+	cv_sock_lock(s);
+	if (s->used && s->twin.events)
+		go_on(s);
+	cv_sock_unlock(s);
 }
 
 static void watch(struct cv_sock *s)
@@ -251,7 +259,6 @@ static void detach(struct cv_sock *s)
 	s->link_ops->wake_local(&s->st); /* whoever sleeps on the link's words */
 	s->link_ops->detach(&s->st);
 	s->st.ops = &off_link;
-	s->link = NULL;
 	cv_owner_unlinked(s);
 }
 
@@ -267,8 +274,7 @@ bool cv_engine_plain(const struct cv_sock *s)
 	return cv_engine_raw(s) && !st->rx_eof && !st->tx_dead && !st->spill.len && !atomic_load_explicit(&st->err, memory_order_relaxed);
 }
 
-/* The connection cannot be carried on exactly: end it, as a reset, never silently wrong. */
-static void reset(struct cv_sock *s)
+void cv_engine_reset(struct cv_sock *s)
 {
 	struct sockaddr unspec = {.sa_family = AF_UNSPEC};
 
@@ -305,11 +311,11 @@ void cv_engine_settle(struct cv_sock *s)
 		return;
 	}
 	if (!cv_stream_busy(st)) {
-		s->deadline = 0;
 		cv_agent_timer(&s->timer, 0);
 	} else if (!s->timer.pos) {
-		s->deadline = cv_now_ns() + (ring || st->tx_state == CV_DRAINING ? s->set->handover_timeout : s->set->handshake_timeout);
-		cv_agent_timer(&s->timer, s->deadline);
+		uint64_t bound = ring || st->tx_state == CV_DRAINING ? s->set->handover_timeout : s->set->handshake_timeout;
+
+		cv_agent_timer(&s->timer, cv_now_ns() + bound);
 	}
 }
 
@@ -318,8 +324,7 @@ void cv_engine_message(struct cv_stream *st, const struct cv_msg *m, int fd)
 	struct cv_sock *s = cv_sock_of(st);
 	int err = 0;
 
-	cv_lock(&s->tx);
-	cv_lock(&s->rx);
+	cv_sock_lock(s);
 	if (s->port.link && !s->closing) {
 		if (m->type == CV_MSG_GROW && m->epoch == st->epoch)
 			err = cv_shm_take_gen(st, m, fd);
@@ -329,8 +334,7 @@ void cv_engine_message(struct cv_stream *st, const struct cv_msg *m, int fd)
 			cv_shm_breach(s->port.link);
 		cv_engine_settle(s);
 	}
-	cv_unlock(&s->rx);
-	cv_unlock(&s->tx);
+	cv_sock_unlock(s);
 	if (m->type == CV_MSG_GROW)
 		cv_sock_changed(s);
 }
@@ -339,8 +343,7 @@ void cv_engine_down(struct cv_stream *st, enum cv_reason why)
 {
 	struct cv_sock *s = cv_sock_of(st);
 
-	cv_lock(&s->tx);
-	cv_lock(&s->rx);
+	cv_sock_lock(s);
 	if (s->port.link) {
 		/* A process that dies closes its twins with its channel: hear first what TCP has to say of its end, and answer nothing to the dead. */
 		cv_stream_advance(st);
@@ -348,30 +351,21 @@ void cv_engine_down(struct cv_stream *st, enum cv_reason why)
 		if (why == CV_REASON_PEER_DEAD && (atomic_load_explicit(&st->rx.w->end, memory_order_relaxed) & CV_END_CLOSED))
 			why = CV_REASON_CLOSED;
 		cv_stream_link_down(st, why);
-		if (s->closing)
-			cv_agent_post(&s->work);
-		else
-			cv_engine_settle(s);
+		go_on(s);
 	}
-	cv_unlock(&s->rx);
-	cv_unlock(&s->tx);
+	cv_sock_unlock(s);
 }
 
 void cv_engine_late(struct cv_sock *s)
 {
-	cv_lock(&s->tx);
-	cv_lock(&s->rx);
+	cv_sock_lock(s);
 	if (s->used && s->seek == CV_SEEK_ENGINE) {
 		if (cv_stream_timeout(&s->st) == -ETIMEDOUT)
-			reset(s);
+			cv_engine_reset(s);
 		s->late = s->closing;
-		if (s->closing)
-			cv_agent_post(&s->work);
-		else
-			cv_engine_settle(s);
+		go_on(s);
 	}
-	cv_unlock(&s->rx);
-	cv_unlock(&s->tx);
+	cv_sock_unlock(s);
 }
 
 bool cv_engine_closed(struct cv_sock *s)

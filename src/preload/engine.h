@@ -3,8 +3,8 @@
  * The stream engine's surroundings in a real process: its twin, its link, its deadlines, and what follows from a change of its state (mode, epoll
  * membership, stats, detaching from the link).
  */
-#ifndef CV_ENGINE_H
-#define CV_ENGINE_H
+#ifndef CV_PRELOAD_ENGINE_H /* src/stream has an engine.h too */
+#define CV_PRELOAD_ENGINE_H
 
 #include "sock.h"
 
@@ -20,6 +20,8 @@ bool cv_engine_raw(const struct cv_sock *s);
 bool cv_engine_plain(const struct cv_sock *s);
 /* Bytes over TCP, by the kernel's count, into the stats row. */
 void cv_engine_count_twin(struct cv_sock *s);
+/* The connection cannot be carried on exactly: end it, as a reset, never silently wrong. tx and rx held. */
+void cv_engine_reset(struct cv_sock *s);
 /* Agent's thread, no locks. */
 void cv_engine_message(struct cv_stream *st, const struct cv_msg *m, int fd);
 void cv_engine_down(struct cv_stream *st, enum cv_reason why);

@@ -295,6 +295,7 @@ void cv_epoll_sock_closed(struct cv_sock *s)
 	 * while.
 	 */
 	bool plain = atomic_load_explicit(&s->mode, memory_order_relaxed) == CV_PLAIN && !cv_owner_shared(s);
+	bool stuck = false;
 	unsigned n;
 
 	if (!__atomic_load_n(&s->items, __ATOMIC_ACQUIRE))
@@ -314,10 +315,11 @@ void cv_epoll_sock_closed(struct cv_sock *s)
 			 * The kernel goes on reporting, but nobody can name the registration any more. By another number of the socket
 			 * it would be in the way of one that the program may make. So the socket stays on TCP.
 			 */
-			t->stuck = true;
+			t->stuck = stuck = true;
 			s->stay_out = true;
-			cv_agent_post(&s->work);
 		}
 		cv_unlock(&e[i]->lock);
 	}
+	if (unlikely(stuck)) /* with no set's lock held: see base/lock.h */
+		cv_agent_post(&s->work);
 }

@@ -128,7 +128,7 @@ static ssize_t attempt(struct io *io, bool stalled)
 /* Still the connection that the call began on, perhaps excluded meanwhile: then attempt() goes to the kernel. */
 static bool still_there(const struct io *io)
 {
-	return (cv_fd_get(io->fd) & ~(uintptr_t)3) == (uintptr_t)io->s || atomic_load_explicit(&io->s->orphan, memory_order_relaxed);
+	return cv_sock_at(io->s, io->fd) || atomic_load_explicit(&io->s->orphan, memory_order_relaxed);
 }
 
 /* ---- waiting ------------------------------------------------------------------------------------------------------------------- */
@@ -240,15 +240,13 @@ static int sleep_careful(struct io *io, ssize_t *r)
 	if (!left)
 		return -EAGAIN;
 	cv_sock_add_waiter(s, &w);
-	cv_lock(&s->tx);
-	cv_lock(&s->rx);
+	cv_sock_lock(s);
 	*r = -EBADF;
 	if (still_there(io)) {
 		*r = attempt(io, true);
 		cv_stream_poll(&s->st, &twin);
 	}
-	cv_unlock(&s->rx);
-	cv_unlock(&s->tx);
+	cv_sock_unlock(s);
 	if (*r != -EAGAIN) {
 		cv_sock_del_waiter(s, &w);
 		return 1;

@@ -5,6 +5,7 @@
 #include "engine.h"
 #include "upgrade.h"
 #include <errno.h>
+#include <sha256.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -16,6 +17,7 @@
 #define CELLS 65536u
 #define WAIT_NS 5000000000ull
 #define REQUEST 0x72767463u
+#define MAILS 64 /* taken at a time */
 
 enum { OWNER_LINKED = 1, OWNER_SHARED = 2 };
 
@@ -32,6 +34,7 @@ struct request {
 _Atomic uint32_t cv_fork_seq;
 static struct cell *tables[FORKS_MAX]; /* [fork_seq of the socks it is for] */
 static _Atomic uint32_t me;
+static _Atomic uint64_t family; /* a random number that parents and children share; 0: not drawn yet */
 static struct cv_watch mailbox = {.fd = -1};
 
 static uint32_t my_pid(void)
@@ -104,12 +107,40 @@ void cv_owner_gone(struct cv_sock *s)
 
 /* ---- asking the owner ----------------------------------------------------------------------------------------------------------- */
 
+static void family_draw(void)
+{
+	uint64_t none = 0, n = 0;
+
+	if (atomic_load_explicit(&family, memory_order_relaxed))
+		return;
+	if (cv_sys3(SYS_getrandom, &n, sizeof(n), 0) != sizeof(n) || !n)
+		n = cv_now_ns() | 1;
+	atomic_compare_exchange_strong(&family, &none, n);
+}
+
+/*
+ * Abstract, so that it needs no file and works across users; but nobody outside the family shall be able to take it before us, nor shall two
+ * processes of the same number in two pid namespaces.
+ */
 static socklen_t name_of(struct sockaddr_un *a, uint32_t pid)
 {
+	static const char prefix[] = "culvert-agent/", hex[] = "0123456789abcdef";
+	uint64_t v[2] = {atomic_load_explicit(&family, memory_order_relaxed), pid};
+	uint8_t sum[SHA256_DIGEST_LENGTH];
+	size_t n = 1;
+	SHA256_CTX c;
+
+	SHA256Init(&c);
+	SHA256Update(&c, (const uint8_t *)v, sizeof(v));
+	SHA256Final(sum, &c);
 	*a = (struct sockaddr_un){.sun_family = AF_UNIX};
-	/* abstract; the length counts, not a terminator */
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
-			   cv_format(a->sun_path + 1, sizeof(a->sun_path) - 1, "culvert-agent/%u", pid));
+	memcpy(a->sun_path + n, prefix, sizeof(prefix) - 1);
+	n += sizeof(prefix) - 1;
+	for (size_t i = 0; i < 16; i++) {
+		a->sun_path[n++] = hex[sum[i] >> 4];
+		a->sun_path[n++] = hex[sum[i] & 15];
+	}
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n); /* the length counts, not a terminator */
 }
 
 static void ask(uint32_t pid, const struct request *r)
@@ -156,8 +187,7 @@ int cv_owner_io(struct cv_sock *s, int fd)
 	} else {
 		err = -ETIMEDOUT;
 	}
-	cv_lock(&s->tx);
-	cv_lock(&s->rx);
+	cv_sock_lock(s);
 	if (cv_fd_get(fd) == (uintptr_t)s) {
 		if (s->foreign)
 			cv_engine_init(s); /* the copy of the parent's stream means nothing here */
@@ -165,8 +195,7 @@ int cv_owner_io(struct cv_sock *s, int fd)
 		s->fd = fd;
 		cv_sock_exclude(s, CV_REASON_FORK);
 	}
-	cv_unlock(&s->rx);
-	cv_unlock(&s->tx);
+	cv_sock_unlock(s);
 	if (err) {
 		cv_log(CV_LOG_WARN, "descriptor %d: process %u did not return the connection to TCP in time; connection ended", fd,
 		       c ? atomic_load(&c->pid) : 0);
@@ -180,11 +209,15 @@ int cv_owner_io(struct cv_sock *s, int fd)
 static void give(const struct request *r)
 {
 	struct cv_sock *s = cv_sock_by_index(r->index);
+	struct cell *c;
 
 	if (!s || !s->used || s->closing || s->fork_seq != r->fork_seq)
 		return;
-	cv_lock(&s->tx);
-	cv_lock(&s->rx);
+	/* Who may ask has said so in memory that only the family has. */
+	c = cell_of(s);
+	if (!c || !(atomic_load_explicit(&c->flags, memory_order_seq_cst) & OWNER_SHARED))
+		return;
+	cv_sock_lock(s);
 	if (s->used && !s->closing && s->fork_seq == r->fork_seq) {
 		s->stay_out = true;
 		cv_stream_leave(&s->st, CV_LEAVE_HANDOVER, CV_REASON_FORK);
@@ -193,8 +226,7 @@ static void give(const struct request *r)
 		if (!s->port.link)
 			cv_owner_unlinked(s);
 	}
-	cv_unlock(&s->rx);
-	cv_unlock(&s->tx);
+	cv_sock_unlock(s);
 }
 
 static void mail(struct cv_watch *w, uint32_t events)
@@ -202,27 +234,31 @@ static void mail(struct cv_watch *w, uint32_t events)
 	struct request r;
 
 	(void)events;
-	while (cv_sys6(SYS_recvfrom, w->fd, (long)&r, sizeof(r), MSG_DONTWAIT, 0, 0) == (long)sizeof(r))
+	/* Anybody on this host may write here: not without end. What is left is reported again. */
+	for (int i = 0; i < MAILS && cv_sys6(SYS_recvfrom, w->fd, (long)&r, sizeof(r), MSG_DONTWAIT, 0, 0) == (long)sizeof(r); i++)
 		if (r.magic == REQUEST)
 			give(&r);
 }
 
-void cv_owner_listen(void)
+bool cv_owner_listen(void)
 {
 	struct sockaddr_un a;
-	socklen_t len = name_of(&a, my_pid());
+	socklen_t len;
 	int fd;
 
 	if (mailbox.fd >= 0)
-		return;
+		return true;
+	family_draw();
+	len = name_of(&a, my_pid());
 	fd = cv_fd_new(SYS_socket, AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, 0);
 	if (fd < 0)
-		return;
+		return false;
 	mailbox = (struct cv_watch){.fd = fd, .fn = mail};
 	if (cv_sys3(SYS_bind, fd, &a, len) < 0 || cv_agent_watch(&mailbox, EPOLLIN)) {
 		cv_fd_close(fd);
 		mailbox.fd = -1;
 	}
+	return mailbox.fd >= 0;
 }
 
 /* ---- fork ----------------------------------------------------------------------------------------------------------------------- */
@@ -243,6 +279,7 @@ void cv_owner_fork_prepare(void)
 {
 	uint32_t now = atomic_load_explicit(&cv_fork_seq, memory_order_relaxed);
 
+	family_draw();
 	if (now < FORKS_MAX && !tables[now]) {
 		void *p = mmap(NULL, CELLS * sizeof(struct cell), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 

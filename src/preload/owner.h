@@ -28,8 +28,8 @@ bool cv_owner_linked(struct cv_sock *s);
 void cv_owner_unlinked(struct cv_sock *s);
 void cv_owner_gone(struct cv_sock *s);
 
-/* Agent's thread: take requests of other processes from now on. */
-void cv_owner_listen(void);
+/* Agent's thread: take requests of other processes from now on. False: cannot; then nothing must go onto a link that a child could want back. */
+bool cv_owner_listen(void);
 /* Around fork. prepare: this process's connections get their cells. */
 void cv_owner_fork_prepare(void);
 void cv_owner_fork_child(void);

@@ -73,9 +73,16 @@ static inline ssize_t recv_one(struct cv_sock *s, int fd, void *buf, size_t n, i
 	return cv_io_recv(s, fd, &iov, 1, flags, bracket);
 }
 
+static __attribute__((noinline)) ssize_t read_tracked(struct cv_sock *s, int fd, void *buf, size_t n)
+{
+	CV_IO_TRACKED(s, likely(n) ? recv_one(s_, fd, buf, n, 0, &bracket_) : CV_IO_REAL, cv_real.read(fd, buf, n));
+}
+
 ssize_t read(int fd, void *buf, size_t n)
 {
-	CV_IO_CALL(fd, likely(n) ? recv_one(s_, fd, buf, n, 0, &bracket_) : CV_IO_REAL, cv_real.read(fd, buf, n));
+	struct cv_sock *s = cv_fd_sock(fd);
+
+	return likely(!s) ? cv_real.read(fd, buf, n) : read_tracked(s, fd, buf, n);
 }
 
 ssize_t __read_chk(int fd, void *buf, size_t n, size_t size)
@@ -85,9 +92,16 @@ ssize_t __read_chk(int fd, void *buf, size_t n, size_t size)
 	return read(fd, buf, n);
 }
 
+static __attribute__((noinline)) ssize_t recv_tracked(struct cv_sock *s, int fd, void *buf, size_t n, int flags)
+{
+	CV_IO_TRACKED(s, recv_one(s_, fd, buf, n, flags, &bracket_), cv_real.recv(fd, buf, n, flags));
+}
+
 ssize_t recv(int fd, void *buf, size_t n, int flags)
 {
-	CV_IO_CALL(fd, recv_one(s_, fd, buf, n, flags, &bracket_), cv_real.recv(fd, buf, n, flags));
+	struct cv_sock *s = cv_fd_sock(fd);
+
+	return likely(!s) ? cv_real.recv(fd, buf, n, flags) : recv_tracked(s, fd, buf, n, flags);
 }
 
 ssize_t __recv_chk(int fd, void *buf, size_t n, size_t size, int flags)

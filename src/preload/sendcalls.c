@@ -20,14 +20,28 @@ static inline ssize_t send_one(struct cv_sock *s, int fd, const void *buf, size_
 	return cv_io_send(s, fd, &iov, 1, flags, bracket);
 }
 
+static __attribute__((noinline)) ssize_t write_tracked(struct cv_sock *s, int fd, const void *buf, size_t n)
+{
+	CV_IO_TRACKED(s, send_one(s_, fd, buf, n, 0, &bracket_), cv_real.write(fd, buf, n));
+}
+
 ssize_t write(int fd, const void *buf, size_t n)
 {
-	CV_IO_CALL(fd, send_one(s_, fd, buf, n, 0, &bracket_), cv_real.write(fd, buf, n));
+	struct cv_sock *s = cv_fd_sock(fd);
+
+	return likely(!s) ? cv_real.write(fd, buf, n) : write_tracked(s, fd, buf, n);
+}
+
+static __attribute__((noinline)) ssize_t send_tracked(struct cv_sock *s, int fd, const void *buf, size_t n, int flags)
+{
+	CV_IO_TRACKED(s, send_one(s_, fd, buf, n, flags, &bracket_), cv_real.send(fd, buf, n, flags));
 }
 
 ssize_t send(int fd, const void *buf, size_t n, int flags)
 {
-	CV_IO_CALL(fd, send_one(s_, fd, buf, n, flags, &bracket_), cv_real.send(fd, buf, n, flags));
+	struct cv_sock *s = cv_fd_sock(fd);
+
+	return likely(!s) ? cv_real.send(fd, buf, n, flags) : send_tracked(s, fd, buf, n, flags);
 }
 
 /* MSG_FASTOPEN connects. */

@@ -51,7 +51,8 @@ static CV_COLD void sig_put_off(int sig, siginfo_t *info, ucontext_t *uc)
 	put_off_low |= (uint32_t)bit;
 	put_off_high |= (uint32_t)(bit >> 32);
 	cv_locks_held |= CV_LOCKS_DEFERRED;
-	/* Blocked while its handler runs, this one; unless SA_NODEFER: then the context's mask comes a little late, and it is put off once more. */
+	/* It is blocked while its handler runs, but not with SA_NODEFER: then it would be here again at once, and again, until the stack ends. */
+	cv_sys4(SYS_rt_sigprocmask, SIG_BLOCK, &bit, 0, sizeof(bit));
 	cv_sys4(SYS_rt_tgsigqueueinfo, cv_sys0(SYS_getpid), cv_sys0(SYS_gettid), sig, info);
 }
 

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tracked connections: their memory, who waits on them, dup and close. */
 #include "sock.h"
-#include "../base/clock.h"
 #include "../observe/log.h"
 #include "engine.h"
 #include "epoll.h"
 #include "owner.h"
-#include "real.h"
 #include "sock_life.h"
 #include "upgrade.h"
 #include <errno.h>
@@ -27,7 +25,7 @@ struct slab {
 
 static struct {
 	struct cv_lock lock;
-	struct slab *slabs;
+	struct slab *_Atomic slabs; /* release, by slab_more(); walked without the lock */
 	struct cv_sock *free; /* by hash_next */
 } pool;
 
@@ -41,14 +39,14 @@ static bool slab_more(void)
 
 	if (b == MAP_FAILED)
 		return false;
-	b->next = pool.slabs;
+	b->next = atomic_load_explicit(&pool.slabs, memory_order_relaxed);
 	b->first = b->next ? b->next->first + SLAB_SOCKS : 0;
-	pool.slabs = b;
 	for (int i = SLAB_SOCKS - 1; i >= 0; i--) {
 		b->sock[i].index = b->first + (uint32_t)i;
 		b->sock[i].hash_next = pool.free;
 		pool.free = &b->sock[i];
 	}
+	atomic_store_explicit(&pool.slabs, b, memory_order_release);
 	return true;
 }
 
@@ -71,7 +69,6 @@ void cv_sock_free(struct cv_sock *s)
 	cv_row_put(s->row);
 	s->row = NULL;
 	atomic_store_explicit(&s->used, false, memory_order_release);
-	s->generation++;
 	cv_lock(&pool.lock);
 	s->hash_next = pool.free;
 	pool.free = s;
@@ -80,7 +77,7 @@ void cv_sock_free(struct cv_sock *s)
 
 void cv_sock_each(void (*fn)(struct cv_sock *s, void *arg), void *arg)
 {
-	for (struct slab *b = pool.slabs; b; b = b->next)
+	for (struct slab *b = atomic_load_explicit(&pool.slabs, memory_order_acquire); b; b = b->next)
 		for (int i = 0; i < SLAB_SOCKS; i++)
 			if (atomic_load_explicit(&b->sock[i].used, memory_order_acquire))
 				fn(&b->sock[i], arg);
@@ -88,7 +85,7 @@ void cv_sock_each(void (*fn)(struct cv_sock *s, void *arg), void *arg)
 
 struct cv_sock *cv_sock_by_index(uint32_t index)
 {
-	for (struct slab *b = pool.slabs; b; b = b->next)
+	for (struct slab *b = atomic_load_explicit(&pool.slabs, memory_order_acquire); b; b = b->next)
 		if (index >= b->first && index < b->first + SLAB_SOCKS)
 			return &b->sock[index - b->first];
 	return NULL;
@@ -111,7 +108,6 @@ static void sock_reset(struct cv_sock *s, int fd, enum cv_role role, bool nonblo
 	s->calls = 0;
 	s->bytes = 0;
 	s->spin = 0;
-	s->link = NULL;
 	s->link_ops = NULL;
 	s->set = NULL;
 	s->rcvtimeo = s->sndtimeo = 0;
@@ -121,14 +117,13 @@ static void sock_reset(struct cv_sock *s, int fd, enum cv_role role, bool nonblo
 	s->seek = 0;
 	s->tries = s->rounds = 0;
 	s->stay_out = s->closing = s->late = s->was_linked = false;
-	s->last_tx = s->last_rx = CV_RAW;
 	s->fork_seq = atomic_load_explicit(&cv_fork_seq, memory_order_relaxed);
 	memset(&s->port, 0, sizeof(s->port));
 	s->port.grow_fd = -1;
 	s->listener = NULL;
 	s->answered = NULL;
 	s->twin = (struct cv_watch){.fd = fd};
-	s->deadline = s->wait_until = 0;
+	s->wait_until = 0;
 }
 
 /* The stats segment, when the first connection is tracked: here, and again in a child. */
@@ -192,7 +187,7 @@ void cv_sock_del_waiter(struct cv_sock *s, struct cv_waiter *w)
 	cv_unlock(&s->wait_lock);
 }
 
-void cv_sock_changed(struct cv_sock *s)
+static void wake_waiters(struct cv_sock *s)
 {
 	uint64_t one = 1;
 
@@ -201,6 +196,11 @@ void cv_sock_changed(struct cv_sock *s)
 		if (w->wake_fd >= 0)
 			cv_sys3(SYS_write, w->wake_fd, &one, sizeof(one));
 	cv_unlock(&s->wait_lock);
+}
+
+void cv_sock_changed(struct cv_sock *s)
+{
+	wake_waiters(s);
 	if (s->port.link)
 		s->link_ops->wake_local(&s->st);
 	if (s->items)
@@ -308,23 +308,23 @@ uint64_t cv_sock_timeo(struct cv_sock *s, int fd, bool tx)
 
 /* ---- descriptors --------------------------------------------------------------------------------------------------------------- */
 
+/* tx and rx held, so that it is neither closed nor excluded meanwhile. */
 static uintptr_t entry_of(const struct cv_sock *s, int fd)
 {
 	uintptr_t e = cv_fd_get(fd);
 
-	return (e & ~(uintptr_t)3) == (uintptr_t)s ? e : 0;
+	return cv_fd_sock_of(e) == s ? e : 0;
 }
 
 void cv_sock_dup(struct cv_sock *s, int newfd)
 {
-	uintptr_t e = entry_of(s, s->fd);
+	uintptr_t e;
 
-	cv_lock(&s->tx);
-	cv_lock(&s->rx);
+	cv_sock_lock(s);
+	e = entry_of(s, s->fd);
 	atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
 	cv_fd_set(newfd, e ? e : (uintptr_t)s);
-	cv_unlock(&s->rx);
-	cv_unlock(&s->tx);
+	cv_sock_unlock(s);
 }
 
 /* The agent's watch is by the number that goes away: take it out, the agent puts it back by another one. */
@@ -364,8 +364,7 @@ static bool end_stream(struct cv_sock *s, int fd)
 
 void cv_sock_end(struct cv_sock *s)
 {
-	cv_lock(&s->tx);
-	cv_lock(&s->rx);
+	cv_sock_lock(s);
 	if (s->used && !s->closing) {
 		unwatch(s);
 		s->closing = true;
@@ -373,8 +372,7 @@ void cv_sock_end(struct cv_sock *s)
 			cv_engine_count_twin(s);
 		end_stream(s, s->fd);
 	}
-	cv_unlock(&s->rx);
-	cv_unlock(&s->tx);
+	cv_sock_unlock(s);
 }
 
 static int close_fd(int fd)
@@ -392,6 +390,8 @@ static int close_last(struct cv_sock *s, int fd, bool really)
 	int ret;
 
 	unwatch(s);
+	if (!really) /* the number may be another file's by now */
+		s->fd = s->twin.fd = -1;
 	if (s->was_linked && really)
 		cv_engine_count_twin(s);
 	linger = end_stream(s, really ? fd : -1);
@@ -412,8 +412,8 @@ static int close_later(struct cv_sock *s, int fd)
 	atomic_store_explicit(&s->orphan, true, memory_order_release);
 	s->fd = s->twin.fd = cv_fd_dup(fd);
 	ret = close_fd(fd);
-	cv_unlock(&s->rx);
-	cv_unlock(&s->tx);
+	wake_waiters(s); /* who was about to poll the old number takes the new one */
+	cv_sock_unlock(s);
 	cv_agent_post(&s->work);
 	return ret;
 }
@@ -422,34 +422,40 @@ void cv_sock_outside(struct cv_sock *s)
 {
 	if (atomic_fetch_sub_explicit(&s->inside, 1, memory_order_acq_rel) != 1 || likely(!atomic_load_explicit(&s->orphan, memory_order_acquire)))
 		return;
-	cv_lock(&s->tx);
-	cv_lock(&s->rx);
+	cv_sock_lock(s);
 	if (atomic_exchange_explicit(&s->orphan, false, memory_order_acq_rel)) {
 		close_last(s, s->fd, s->fd >= 0);
 		return;
 	}
-	cv_unlock(&s->rx);
-	cv_unlock(&s->tx);
+	cv_sock_unlock(s);
+}
+
+/* Somebody else closed fd since it was looked up: the kernel's to say, unless the number has become another connection's. */
+static int close_late(int fd)
+{
+	return cv_fd_get(fd) ? -EBADF : (int)cv_sys1(SYS_close, fd);
 }
 
 static int close_one(struct cv_sock *s, int fd, bool really)
 {
-	uintptr_t e = entry_of(s, fd);
+	uintptr_t e;
 	bool last;
 	int ret;
 
-	if (!e)
-		return really ? (int)cv_sys1(SYS_close, fd) : 0;
-	if (atomic_load_explicit(&s->foreign, memory_order_relaxed)) { /* the parent's stream: only our copy of the fd goes */
+	if (atomic_load_explicit(&s->foreign, memory_order_relaxed) && cv_sock_at(s, fd)) { /* the parent's stream: only our copy of the fd goes */
 		cv_fd_set(fd, 0);
 		return really ? (int)cv_sys1(SYS_close, fd) : 0;
 	}
 	/* Children may hold the twin: the kernel then ends the connection when the last one does, so it must have it back. */
 	if (really && atomic_load_explicit(&s->mode, memory_order_relaxed) != CV_PLAIN &&
-	    cv_owner_shared(s) && (e & 3) == CV_FD_SOCK)
+	    cv_owner_shared(s) && cv_sock_valid(s, fd))
 		cv_sock_fall_back(s, CV_LEAVE_HANDOVER, CV_REASON_FORK, true);
-	cv_lock(&s->tx);
-	cv_lock(&s->rx);
+	cv_sock_lock(s);
+	e = entry_of(s, fd);
+	if (!e) {
+		cv_sock_unlock(s);
+		return really ? close_late(fd) : 0;
+	}
 	cv_fd_set(fd, 0);
 	last = atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) == 1;
 	if (s->items)
@@ -462,12 +468,13 @@ static int close_one(struct cv_sock *s, int fd, bool really)
 	if (s->fd == fd) {
 		unwatch(s);
 		s->fd = s->twin.fd = cv_fd_find(e, fd);
-		if (atomic_load_explicit(&s->mode, memory_order_relaxed) != CV_PLAIN)
+		if (atomic_load_explicit(&s->mode, memory_order_relaxed) != CV_PLAIN) {
 			cv_agent_post(&s->work);
+			wake_waiters(s);
+		}
 	}
 	ret = really ? (int)cv_sys1(SYS_close, fd) : 0;
-	cv_unlock(&s->rx);
-	cv_unlock(&s->tx);
+	cv_sock_unlock(s);
 	return ret;
 }
 

@@ -2,11 +2,12 @@
 /*
  * One tracked TCP connection in this process: the twin's fd, the stream engine, locks, who waits, and how far its upgrade got.
  *
- * Modes. PLAIN: kernel calls as the program made them, bracketed by `in_kernel`, counted until the policy's threshold. CAREFUL: an upgrade is possible
- * or under way or ending: calls hold the half's lock and never block in the kernel. LINKED: both halves in RING; the fast path. Excluded sockets leave the table (CV_FD_OUT).
- * The agent changes modes, holding tx and rx; going from PLAIN to CAREFUL it waits until in_kernel is 0.
+ * Modes. PLAIN: kernel calls as the program made them, bracketed by `in_kernel`, counted until the policy's threshold. CAREFUL: the peer's culvert
+ * has answered, or the stream is on its way back, or the engine has an end to tell that the kernel does not know of: calls hold the half's lock and
+ * never block in the kernel. LINKED: both halves in RING; the fast path. Excluded sockets are PLAIN for good; their entries become CV_FD_OUT.
+ * Modes change under tx and rx. Only the agent leaves PLAIN while the socket is open, and then lets the engine begin when in_kernel is 0.
  *
- * Type-stable memory: lock, then check cv_fd_get(fd) again (cv_sock_valid).
+ * Type-stable memory: lock, then check the table again (cv_sock_valid, cv_sock_at).
  */
 #ifndef CV_SOCK_H
 #define CV_SOCK_H
@@ -46,9 +47,7 @@ struct cv_sock {
 	_Atomic uint32_t inside;    /* calls that sleep in it: like the kernel's, they keep the connection open past close() */
 	_Atomic bool orphan;	    /* closed while some did; fd is our own duplicate */
 	_Atomic int refs;	    /* descriptors in the table that hold it */
-	struct cv_link *link;
-	const struct cv_link_ops *link_ops;
-	uint32_t slot;
+	const struct cv_link_ops *link_ops; /* of the link that port.link names */
 	const struct cv_settings *set;
 	struct cv_row *row;
 	_Atomic uint64_t rcvtimeo, sndtimeo; /* ns; 0 = none */
@@ -74,7 +73,6 @@ struct cv_sock {
 	bool closing;	   /* the application is done with it; the agent lingers on its own dup of the twin */
 	bool late;	   /* lingered as long as it may */
 	bool was_linked;   /* counted as upgraded */
-	uint8_t last_tx, last_rx;
 	uint32_t fork_seq; /* cv_fork_seq when it was made: see owner.h */
 	uint32_t index;	   /* in the pool; the same in parent and child */
 	struct cv_port port;
@@ -83,19 +81,52 @@ struct cv_sock {
 	struct cv_work work;
 	struct cv_timer timer;	/* agent's thread */
 	struct cv_sock *hash_next, *queue_next;
-	uint64_t deadline;	/* of what is under way */
 	uint64_t wait_until;	/* policy upgrade-wait: the first call waits until then; 0 = no */
 	_Atomic bool used;
-	uint32_t generation;
 };
 
 /* A new connection at fd (accept or connect succeeded or in progress). Never fails visibly: without memory the fd stays untracked. */
 void cv_sock_new(int fd, enum cv_role role, bool nonblock);
-/* After taking a lock: does fd still mean this socket? */
+/* Both halves, in the order that base/lock.h gives. */
+static inline void cv_sock_lock(struct cv_sock *s)
+{
+	cv_lock(&s->tx);
+	cv_lock(&s->rx);
+}
+
+static inline void cv_sock_unlock(struct cv_sock *s)
+{
+	cv_unlock(&s->rx);
+	cv_unlock(&s->tx);
+}
+
+/* After taking a lock: is this socket still at fd, in play or excluded? */
+static inline bool cv_sock_at(const struct cv_sock *s, int fd)
+{
+	return (cv_fd_get(fd) & ~(uintptr_t)3) == (uintptr_t)s;
+}
+
+/* Likewise, and in play? */
 static inline bool cv_sock_valid(const struct cv_sock *s, int fd)
 {
 	return cv_fd_get(fd) == (uintptr_t)s;
 }
+
+/* SO_RCVTIMEO / SO_SNDTIMEO in ns, 0 = none; asked once. */
+uint64_t cv_sock_timeo(struct cv_sock *s, int fd, bool tx);
+/* close() of fd shall send a RST. */
+void cv_sock_arrange_reset(int fd);
+/* A call that slept in the socket returns (it counted itself in s->inside). No locks. */
+void cv_sock_outside(struct cv_sock *s);
+/* At exit: what close() would tell the peer, without closing. No locks. */
+void cv_sock_end(struct cv_sock *s);
+/* Free the memory; the row's counts are kept. No locks. */
+void cv_sock_free(struct cv_sock *s);
+/* Those in use. No locks. by_index: in use or not, NULL when there is none; s->index is the same in parent and child. */
+void cv_sock_each(void (*fn)(struct cv_sock *s, void *arg), void *arg);
+struct cv_sock *cv_sock_by_index(uint32_t index);
+/* In a forked child: the pool's lock. */
+void cv_sock_pool_forked(void);
 
 /* PLAIN traffic accounting: at the policy's threshold asks the agent to look. One compare when nothing is due. */
 void cv_sock_qualify(struct cv_sock *s);
@@ -103,7 +134,7 @@ void cv_sock_qualify(struct cv_sock *s);
 /* Bracket a plain kernel call that may sleep. enter returns false when the mode is no longer PLAIN (then do it carefully). */
 static inline bool cv_sock_enter(struct cv_sock *s)
 {
-	/* seq_cst on both: the agent stores mode, then loads in_kernel; we count, then load mode. Partner: sock_quiesce(). */
+	/* seq_cst on both: the agent stores mode, then loads in_kernel; we count, then load mode. Partner: quiesce(). */
 	atomic_fetch_add_explicit(&s->in_kernel, 1, memory_order_seq_cst);
 	if (likely(atomic_load_explicit(&s->mode, memory_order_seq_cst) == CV_PLAIN))
 		return true;
@@ -121,7 +152,7 @@ static inline void cv_sock_leave(struct cv_sock *s, ssize_t n)
 		cv_sock_left_last(s);
 }
 
-/* Exclude for good: the fds become CV_FD_OUT; plain calls from now on. Both halves must be RAW. */
+/* Exclude for good: the fds become CV_FD_OUT; plain calls from now on. tx and rx held, both halves RAW. */
 void cv_sock_exclude(struct cv_sock *s, enum cv_reason why);
 /* Return to TCP before something only the kernel can do. Waits (bounded by handover-timeout) until both halves are RAW. 0 or -ETIMEDOUT (then the
  * connection has been reset). No locks held by the caller. The stream stays excluded afterwards when `stay_out`. */
@@ -141,11 +172,6 @@ void cv_sock_del_waiter(struct cv_sock *s, struct cv_waiter *w);
 
 /* This thread's eventfd for being woken in poll (created at first use; closed when the thread ends). -errno when none can be had. */
 int cv_thread_wake_fd(void);
-
-/* Adaptive spinning: call with the ticks spent and whether it paid; keeps *budget within settings. */
-void cv_spin_feedback(uint32_t *budget, const struct cv_settings *set, bool paid, uint64_t ticks);
-/* The budget to use now (0: do not spin). */
-uint32_t cv_spin_budget(uint32_t budget, const struct cv_settings *set);
 
 /* io.c: the two calls behind every read and write. flags: MSG_*. Return value and errno as the kernel's. CV_IO_REAL: make the plain call
  * (bracketed already if *bracket: then cv_sock_leave() after it). */

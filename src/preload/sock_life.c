@@ -3,31 +3,16 @@
 #include "sock_life.h"
 #include "../base/clock.h"
 #include "../link/internal_fd.h"
-#include "../observe/log.h"
 #include "engine.h"
-#include "epoll.h"
 #include "owner.h"
 #include "real.h"
 #include "upgrade.h"
 #include <errno.h>
 #include <linux/sockios.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <sys/ioctl.h>
 
 #define FALL_BACK_DEFAULT_NS 5000000000ull
-
-static void lock_both(struct cv_sock *s)
-{
-	cv_lock(&s->tx);
-	cv_lock(&s->rx);
-}
-
-static void unlock_both(struct cv_sock *s)
-{
-	cv_unlock(&s->rx);
-	cv_unlock(&s->tx);
-}
 
 /* ---- the way back to TCP -------------------------------------------------------------------------------------------------------- */
 
@@ -47,6 +32,22 @@ static void wait_change(struct cv_waiter *w, uint64_t until)
 		cv_sys3(SYS_read, w->wake_fd, &n, sizeof(n));
 }
 
+/* Who stays and goes on reading has what is left in the ring; what follows is on TCP. tx and rx held. */
+static bool fallen_back(const struct cv_sock *s, enum cv_leave how)
+{
+	return how == CV_LEAVE_STAY ? s->st.tx_state == CV_RAW : cv_engine_raw(s);
+}
+
+/* Time is up. Not left to the agent's own deadline: after an exec there is no agent. */
+static CV_COLD void give_up(struct cv_sock *s, enum cv_leave how)
+{
+	cv_sock_lock(s);
+	if (!fallen_back(s, how))
+		cv_engine_reset(s);
+	cv_sock_unlock(s);
+	cv_agent_post(&s->work);
+}
+
 int cv_sock_fall_back(struct cv_sock *s, enum cv_leave how, enum cv_reason why, bool stay_out)
 {
 	struct cv_waiter w = {.wake_fd = -1};
@@ -55,7 +56,7 @@ int cv_sock_fall_back(struct cv_sock *s, enum cv_leave how, enum cv_reason why, 
 
 	if (atomic_load_explicit(&s->foreign, memory_order_relaxed))
 		return cv_owner_io(s, s->fd);
-	lock_both(s);
+	cv_sock_lock(s);
 	if (stay_out)
 		s->stay_out = true;
 	done = cv_engine_raw(s);
@@ -63,7 +64,7 @@ int cv_sock_fall_back(struct cv_sock *s, enum cv_leave how, enum cv_reason why, 
 		cv_sock_exclude(s, why);
 	else if (!done)
 		cv_stream_leave(&s->st, how, why);
-	unlock_both(s);
+	cv_sock_unlock(s);
 	if (s->seek != CV_SEEK_NO)
 		cv_agent_post(&s->work);
 	if (done)
@@ -72,20 +73,21 @@ int cv_sock_fall_back(struct cv_sock *s, enum cv_leave how, enum cv_reason why, 
 	until = cv_now_ns() + (s->set ? s->set->handover_timeout : FALL_BACK_DEFAULT_NS);
 	cv_sock_add_waiter(s, &w);
 	for (;;) {
-		lock_both(s);
-		/* Who stays and goes on reading has what is left in the ring; what follows is on TCP. */
-		done = how == CV_LEAVE_STAY ? s->st.tx_state == CV_RAW : cv_engine_raw(s);
-		unlock_both(s);
+		cv_sock_lock(s);
+		done = fallen_back(s, how);
+		cv_sock_unlock(s);
 		if (done || cv_now_ns() >= until)
 			break;
 		wait_change(&w, until);
 	}
 	cv_sock_del_waiter(s, &w);
+	if (!done)
+		give_up(s, how);
 	if (done && how == CV_LEAVE_HANDOVER) { /* the fds themselves must be plain before they leave our sight */
-		lock_both(s);
+		cv_sock_lock(s);
 		if (stay_out && cv_engine_plain(s) && cv_fd_get(s->fd) == (uintptr_t)s)
 			cv_sock_exclude(s, why);
-		unlock_both(s);
+		cv_sock_unlock(s);
 	}
 	return done ? 0 : -ETIMEDOUT;
 }
@@ -100,7 +102,12 @@ int cv_sock_shutdown(struct cv_sock *s, int fd, int how)
 		return -EINVAL;
 	if (atomic_load_explicit(&s->foreign, memory_order_relaxed) && cv_owner_io(s, fd))
 		return -ENOTCONN;
-	lock_both(s);
+	cv_sock_lock(s);
+	if (!cv_sock_at(s, fd)) { /* closed meanwhile */
+		ret = (int)cv_sys2(SYS_shutdown, fd, how);
+		cv_sock_unlock(s);
+		return ret;
+	}
 	if (cv_engine_plain(s)) {
 		/* The kernel's, and never upgraded from now on; a thread inside a plain call is woken by the kernel. */
 		ret = (int)cv_sys2(SYS_shutdown, fd, how);
@@ -111,7 +118,7 @@ int cv_sock_shutdown(struct cv_sock *s, int fd, int how)
 		if (how != SHUT_WR)
 			atomic_store_explicit(&s->rd_shut, true, memory_order_release); /* not the twin: the agent reads it */
 	}
-	unlock_both(s);
+	cv_sock_unlock(s);
 	cv_sock_changed(s);
 	if (s->seek != CV_SEEK_NO)
 		cv_agent_post(&s->work);
@@ -124,8 +131,8 @@ int cv_sock_ioctl(struct cv_sock *s, int fd, unsigned long req, int *out)
 
 	if (atomic_load_explicit(&s->mode, memory_order_acquire) == CV_PLAIN)
 		return CV_IO_REAL;
-	lock_both(s);
-	switch (req) {
+	cv_sock_lock(s);
+	switch (cv_sock_at(s, fd) ? req : 0) {
 	case FIONREAD:
 		*out = (int)cv_min_u64(cv_stream_inq(&s->st), INT32_MAX);
 		if (s->st.rx_state == CV_RAW) {
@@ -149,7 +156,7 @@ int cv_sock_ioctl(struct cv_sock *s, int fd, unsigned long req, int *out)
 	default:
 		ret = CV_IO_REAL;
 	}
-	unlock_both(s);
+	cv_sock_unlock(s);
 	return ret;
 }
 
@@ -159,7 +166,7 @@ int cv_sock_error(struct cv_sock *s, int fd)
 
 	if (atomic_load_explicit(&s->mode, memory_order_acquire) == CV_PLAIN || cv_owner_shared(s))
 		return 0;
-	lock_both(s);
+	cv_sock_lock(s);
 	if (cv_sock_valid(s, fd)) {
 		if (s->port.link)
 			cv_stream_advance(&s->st); /* what the twin has to say goes into it first */
@@ -171,7 +178,7 @@ int cv_sock_error(struct cv_sock *s, int fd)
 			cv_sys5(SYS_getsockopt, fd, SOL_SOCKET, SO_ERROR, &twin, &len);
 		}
 	}
-	unlock_both(s);
+	cv_sock_unlock(s);
 	return err;
 }
 
@@ -211,8 +218,8 @@ static void child_sock(struct cv_sock *s, void *arg)
 	(void)arg;
 	if (s->tx.word || s->rx.word || s->wait_lock.word)
 		s->tx = s->rx = s->wait_lock = (struct cv_lock){0};
-	if (s->in_kernel)
-		s->in_kernel = 0;
+	if (s->in_kernel || s->inside)
+		s->in_kernel = s->inside = 0;
 	if (s->waiters)
 		s->waiters = NULL;
 	if (s->mode == CV_PLAIN && s->seek == CV_SEEK_NO && !s->work.queued && !s->timer.pos)

@@ -15,7 +15,7 @@ int cv_sock_shutdown(struct cv_sock *s, int fd, int how);
 int cv_sock_ioctl(struct cv_sock *s, int fd, unsigned long req, int *out);
 /* SO_ERROR: the error that is pending here (errno value, taken), or 0: ask the kernel. */
 int cv_sock_error(struct cv_sock *s, int fd);
-/* Around fork, between cv_agent_fork_*(): prepare takes every lock that a child could find held. */
+/* Around fork, between cv_agent_fork_*(). A socket's locks are not taken: the child makes them anew, and begins anew with what they guarded. */
 void cv_sock_fork_prepare(void);
 void cv_sock_fork_parent(void);
 void cv_sock_fork_child(void);

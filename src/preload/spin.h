@@ -16,6 +16,10 @@
 #define CV_SPIN_LONG_US 50  /* and one that ends later was taken by somebody else's work */
 #define CV_SPIN_CROWDED_US 1000 /* after one was taken, the next waits begin with an offer */
 
+/* Adaptive spinning: call with the ticks spent and whether it paid; keeps *budget within settings. */
+void cv_spin_feedback(uint32_t *budget, const struct cv_settings *set, bool paid, uint64_t ticks);
+/* The budget to use now (0: do not spin). */
+uint32_t cv_spin_budget(uint32_t budget, const struct cv_settings *set);
 /* When to offer first (ticks). */
 uint64_t cv_spin_first(uint64_t now);
 /* Offer the CPU. True: somebody else needs it. *at: when to offer next (ticks). */

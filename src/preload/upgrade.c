@@ -2,15 +2,14 @@
 /* How a connection gets onto a link: policy, quiescence, rendezvous. The agent's thread unless said otherwise. */
 #include "upgrade.h"
 #include "../base/clock.h"
+#include "../link/holder.h"
 #include "../link/shm.h"
-#include "../observe/log.h"
 #include "engine.h"
 #include "owner.h"
 #include "sig.h"
 #include <errno.h>
 #include <linux/tcp.h>
 #include <string.h>
-#include <sys/epoll.h>
 
 #define BUCKETS 1024
 #define ROUNDS_MAX 3	     /* tries that failed: then the connection stays on TCP */
@@ -182,14 +181,12 @@ void cv_upgrade_rest(struct cv_sock *s, enum cv_reason why)
 
 static void give_up(struct cv_sock *s, enum cv_reason why)
 {
-	cv_lock(&s->tx);
-	cv_lock(&s->rx);
+	cv_sock_lock(s);
 	if (s->seek == CV_SEEK_FIND || s->seek == CV_SEEK_QUIET) {
 		seek_end(s);
 		cv_upgrade_rest(s, why);
 	}
-	cv_unlock(&s->rx);
-	cv_unlock(&s->tx);
+	cv_sock_unlock(s);
 }
 
 /* ---- finding the peer ---------------------------------------------------------------------------------------------------------- */
@@ -325,14 +322,11 @@ static bool quiesce(struct cv_sock *s)
 
 static void attached(struct cv_sock *s, struct cv_link *l)
 {
-	s->link = l;
 	s->link_ops = l->ops;
 	cv_engine_attach(s);
-	cv_owner_listen();
-	if (!cv_owner_linked(s)) /* shared since */
+	if (!cv_owner_linked(s) || !cv_owner_listen()) /* shared since; or a child could not ask for it */
 		s->stay_out = true;
 	s->seek = CV_SEEK_ENGINE;
-	s->deadline = cv_now_ns() + s->set->handshake_timeout;
 	/* The route for rings until an epoll set or a poller takes it over: the agent, which passes news on. */
 	l->ops->want(&s->st, 0, CV_WANT_RX_BELL, 0);
 }
@@ -349,6 +343,8 @@ static void offer(struct cv_sock *s)
 		why = CV_REASON_FORK;
 	else if (!l || !l->up)
 		why = CV_REASON_PEER_ABSENT;
+	else if (!cv_holder_is(&s->tuple, false, l->peer_uid))
+		why = CV_REASON_STRANGER;
 	if (why != CV_REASON_NONE) {
 		seek_end(s);
 		cv_upgrade_rest(s, why);
@@ -374,28 +370,28 @@ static void dialled(void *arg, struct cv_link *l, enum cv_reason why)
 		give_up(s, why);
 		return;
 	}
-	cv_lock(&s->tx);
-	cv_lock(&s->rx);
+	cv_sock_lock(s);
 	if (s->seek == CV_SEEK_FIND && !s->closing && s->role == CV_ROLE_SERVER) {
 		s->answered = l;
 		cv_agent_timer(&s->timer, cv_now_ns() + s->set->handshake_timeout);
 		if (quiesce(s))
 			offer(s);
 	}
-	cv_unlock(&s->rx);
-	cv_unlock(&s->tx);
+	cv_sock_unlock(s);
 }
 
 static struct cv_stream *offered(struct cv_link *l, const struct cv_tuple *t, enum cv_reason *nak)
 {
 	struct cv_sock *s = seeker(t);
 
-	(void)l;
 	*nak = CV_REASON_NONE;
 	if (!s)
 		return NULL;
-	cv_lock(&s->tx);
-	cv_lock(&s->rx);
+	if (!cv_holder_is(t, true, l->peer_uid)) { /* ours goes on looking for the true one */
+		*nak = CV_REASON_STRANGER;
+		return NULL;
+	}
+	cv_sock_lock(s);
 	if (!s->closing && !s->stay_out && (s->seek == CV_SEEK_FIND || s->seek == CV_SEEK_QUIET)) {
 		if (!quiesce(s))
 			goto later;
@@ -406,8 +402,7 @@ static struct cv_stream *offered(struct cv_link *l, const struct cv_tuple *t, en
 		cv_upgrade_rest(s, CV_REASON_FORK);
 	}
 later:
-	cv_unlock(&s->rx);
-	cv_unlock(&s->tx);
+	cv_sock_unlock(s);
 	return NULL;
 }
 
@@ -419,8 +414,7 @@ static void accepted(struct cv_stream *st, const struct cv_msg *open, const uint
 	attached(s, st->port->link);
 	cv_stream_accept(st, open, identity);
 	cv_engine_settle(s);
-	cv_unlock(&s->rx);
-	cv_unlock(&s->tx);
+	cv_sock_unlock(s);
 }
 
 static void rung(struct cv_stream *st)
@@ -461,16 +455,14 @@ static void finish_closed(struct cv_sock *s)
 	if (s->seek == CV_SEEK_FIND || s->seek == CV_SEEK_QUIET)
 		seek_end(s);
 	if (s->seek == CV_SEEK_ENGINE && !cv_engine_closed(s)) {
-		cv_unlock(&s->rx);
-		cv_unlock(&s->tx);
+		cv_sock_unlock(s);
 		return;
 	}
 	s->seek = CV_SEEK_NO;
 	cv_agent_timer(&s->timer, 0);
 	cv_stream_fini(&s->st);
 	atomic_store_explicit(&s->used, false, memory_order_release);
-	cv_unlock(&s->rx);
-	cv_unlock(&s->tx);
+	cv_sock_unlock(s);
 	cv_sock_free(s);
 }
 
@@ -482,11 +474,9 @@ static void work(struct cv_work *w)
 
 	if (!atomic_load_explicit(&s->used, memory_order_acquire))
 		return;
-	cv_lock(&s->tx);
-	cv_lock(&s->rx);
+	cv_sock_lock(s);
 	if (!s->used) {
-		cv_unlock(&s->rx);
-		cv_unlock(&s->tx);
+		cv_sock_unlock(s);
 		return;
 	}
 	if (s->closing) {
@@ -510,8 +500,7 @@ static void work(struct cv_work *w)
 		ask = false;
 	}
 	t = s->tuple;
-	cv_unlock(&s->rx);
-	cv_unlock(&s->tx);
+	cv_sock_unlock(s);
 	if (go)
 		find(s);
 	if (go || ask)
@@ -607,8 +596,7 @@ void cv_upgrade_ended(struct cv_sock *s)
 		cv_stream_fini(&s->st);
 		atomic_store_explicit(&s->used, false, memory_order_release);
 	}
-	cv_unlock(&s->rx);
-	cv_unlock(&s->tx);
+	cv_sock_unlock(s);
 	if (simple)
 		cv_sock_free(s);
 	else

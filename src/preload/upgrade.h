@@ -22,22 +22,8 @@ void cv_upgrade_begin(struct cv_sock *s);
 void cv_upgrade_ended(struct cv_sock *s);
 /* policy upgrade-wait: wait (bounded) until the upgrade has come or failed. */
 void cv_sock_await(struct cv_sock *s);
-/* SO_RCVTIMEO / SO_SNDTIMEO in ns, 0 = none; asked once. */
-uint64_t cv_sock_timeo(struct cv_sock *s, int fd, bool tx);
-/* close() of fd shall send a RST. */
-void cv_sock_arrange_reset(int fd);
-/* A call that slept in the socket returns (it counted itself in s->inside). No locks. */
-void cv_sock_outside(struct cv_sock *s);
-/* At exit: what close() would tell the peer, without closing. No locks. */
-void cv_sock_end(struct cv_sock *s);
-/* Free the memory; the row's counts are kept. No locks. */
-void cv_sock_free(struct cv_sock *s);
-void cv_sock_each(void (*fn)(struct cv_sock *s, void *arg), void *arg);
 /* The engine is RAW again and off its link: rest, or stay out. Agent, tx and rx held. */
 void cv_upgrade_rest(struct cv_sock *s, enum cv_reason why);
-struct cv_sock *cv_sock_by_index(uint32_t index);
-/* The pool's lock after fork. */
-void cv_sock_pool_forked(void);
 /* The child after fork: nothing of the parent's rendezvous is ours. */
 void cv_upgrade_forked(void);
 extern const struct cv_policy *cv_policy_now;

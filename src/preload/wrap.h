@@ -23,11 +23,19 @@ static inline bool cv_tracks(void)
 #define CV_IO_CALL(fd, io, plain) \
 	do { \
 		struct cv_sock *s_ = cv_fd_sock(fd); \
-		bool bracket_ = false; \
-		ssize_t done_; \
 \
 		if (likely(!s_)) \
 			return plain; \
+		CV_IO_TRACKED(s_, io, plain); \
+	} while (0)
+
+/* The rest of it, for the four calls that keep it out of line: what is not ours then costs a look-up and a jump. */
+#define CV_IO_TRACKED(s, io, plain) \
+	do { \
+		struct cv_sock *s_ = s; \
+		bool bracket_ = false; \
+		ssize_t done_; \
+\
 		done_ = io; \
 		if (likely(done_ != CV_IO_REAL)) \
 			return done_; \

@@ -6,6 +6,7 @@ diff_programs = \
 	tests/diff/big_write_both_ways \
 	tests/diff/close_after_big_send \
 	tests/diff/close_while_recv \
+	tests/diff/closed_past_us \
 	tests/diff/closefrom_keeps_working \
 	tests/diff/connect_epoll \
 	tests/diff/connect_refused \
@@ -133,6 +134,8 @@ tests_diff_close_after_big_send_CFLAGS = $(DIFF_CFLAGS)
 tests_diff_close_after_big_send_LDADD = $(DIFF_LIBS)
 tests_diff_close_while_recv_CFLAGS = $(DIFF_CFLAGS)
 tests_diff_close_while_recv_LDADD = $(DIFF_LIBS)
+tests_diff_closed_past_us_CFLAGS = $(DIFF_CFLAGS)
+tests_diff_closed_past_us_LDADD = $(DIFF_LIBS)
 tests_diff_closefrom_keeps_working_CFLAGS = $(DIFF_CFLAGS)
 tests_diff_closefrom_keeps_working_LDADD = $(DIFF_LIBS)
 tests_diff_connect_epoll_CFLAGS = $(DIFF_CFLAGS)

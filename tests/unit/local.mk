@@ -84,7 +84,7 @@ link_test_sources = tests/unit/link/fake.c tests/unit/link/fake.h src/link/inter
 	src/observe/stats.c src/observe/stats_file.c
 link_test_ldadd = $(CMOCKA_LIBS) $(MD_LIBS) -lpthread
 link_tests = tests/unit/link/test_agent tests/unit/link/test_internal_fd tests/unit/link/test_rendezvous tests/unit/link/test_shm_ctl \
-	tests/unit/link/test_shm_data tests/unit/link/test_shm_link
+	tests/unit/link/test_shm_data tests/unit/link/test_shm_link tests/unit/link/test_holder
 check_PROGRAMS += $(link_tests)
 TESTS += $(link_tests)
 tests_unit_link_test_agent_SOURCES = tests/unit/link/test_agent.c src/link/agent.c src/link/internal_fd.c src/base/clock.c src/base/lock.c \
@@ -92,6 +92,9 @@ tests_unit_link_test_agent_SOURCES = tests/unit/link/test_agent.c src/link/agent
 tests_unit_link_test_agent_LDADD = $(CMOCKA_LIBS) -lpthread
 tests_unit_link_test_internal_fd_SOURCES = tests/unit/link/test_internal_fd.c src/link/internal_fd.c src/base/lock.c
 tests_unit_link_test_internal_fd_LDADD = $(CMOCKA_LIBS)
+# includes holder.c
+tests_unit_link_test_holder_SOURCES = tests/unit/link/test_holder.c src/link/internal_fd.c src/base/lock.c
+tests_unit_link_test_holder_LDADD = $(CMOCKA_LIBS)
 tests_unit_link_test_rendezvous_SOURCES = tests/unit/link/test_rendezvous.c $(link_test_sources)
 tests_unit_link_test_rendezvous_LDADD = $(link_test_ldadd)
 tests_unit_link_test_shm_ctl_SOURCES = tests/unit/link/test_shm_ctl.c $(link_test_sources)

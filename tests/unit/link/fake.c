@@ -273,8 +273,8 @@ void pair_make(struct pair *p)
 	assert_int_equal(cv_shm_map(&p->b, fd, p->a->ring, p->a->slots), 0);
 	cv_fd_close(fd);
 	sockets(sv);
-	cv_shm_up(p->a, cv_fd_high(sv[0]), cv_fd_high(dup(p->b->bell0.fd)), id, INT32_MAX); /* no such process */
-	cv_shm_up(p->b, cv_fd_high(sv[1]), cv_fd_high(dup(p->a->bell0.fd)), id, INT32_MAX);
+	cv_shm_up(p->a, cv_fd_high(sv[0]), cv_fd_high(dup(p->b->bell0.fd)), id, INT32_MAX, 0); /* no such process */
+	cv_shm_up(p->b, cv_fd_high(sv[1]), cv_fd_high(dup(p->a->bell0.fd)), id, INT32_MAX, 0);
 }
 
 void pair_end(struct pair *p)

@@ -180,7 +180,7 @@ struct greeting {
 
 static void greet_with(int fd, const struct greeting *g)
 {
-	int fds[2] = {memfd_of(0, false), eventfd(0, 0)};
+	int fds[2] = {memfd_of(0, false), eventfd(0, EFD_NONBLOCK)};
 	struct stat st;
 
 	if (g->sealed) { /* of the right size, as far as there is one */
@@ -307,7 +307,7 @@ static void test_hostile_listener(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < CV_ARRAY_LEN(bad); i++) {
-		int fds[2] = {eventfd(0, 0), eventfd(0, 0)};
+		int fds[2] = {eventfd(0, EFD_NONBLOCK), eventfd(0, EFD_NONBLOCK)};
 
 		assert_int_equal(cv_shm_dial(&t, RING, &token), 0);
 		fd = answer_to(squatter);

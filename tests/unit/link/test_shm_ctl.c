@@ -155,7 +155,7 @@ static void test_bad_packets_end_the_link(void **state)
 /* Late or useless, not wrong. */
 static void test_odd_packets(void **state)
 {
-	int fd = eventfd(0, 0);
+	int fd = eventfd(0, EFD_NONBLOCK);
 
 	(void)state;
 	hostile(p.a, p.b, (struct cv_shm_pkt){.kind = CV_PKT_STREAM, .slot = 5, .msg.type = CV_MSG_CANCEL}, -1, false);
@@ -474,6 +474,10 @@ static void test_full_channel(void **state)
 	assert_true(sent < 100000);
 	assert_int_equal(p.a->queued, 1024);
 	assert_int_equal(ops->msg(&a.s, &(struct cv_msg){.type = CV_MSG_SWITCH}), -EPIPE);
+	/* and one that is lost ends the link: its stream would wait for ever */
+	assert_true(p.a->link.up);
+	fake_turn();
+	assert_false(p.a->link.up);
 	cv_shm_detach(&a.s);
 	cv_shm_detach(&b.s);
 }

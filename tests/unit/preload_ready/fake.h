@@ -8,6 +8,7 @@
 
 #include "preload/epoll_int.h"
 #include "preload/poll.h"
+#include "preload/spin.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

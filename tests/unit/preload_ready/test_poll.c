@@ -126,7 +126,12 @@ struct sleeper {
 
 static bool sleeps(struct fake *f)
 {
-	return __atomic_load_n(&f->s.waiters, __ATOMIC_ACQUIRE) || (f->want & CV_WANT_RX_FUTEX);
+	bool waits;
+
+	cv_lock(&f->s.wait_lock);
+	waits = f->s.waiters != NULL;
+	cv_unlock(&f->s.wait_lock);
+	return waits || (f->want & CV_WANT_RX_FUTEX);
 }
 
 static void *sleep_in_poll(void *arg)
