@@ -104,8 +104,8 @@ static bool alive(int32_t pid)
 	struct timespec none = {0};
 	bool ended;
 
-	if (fd < 0)
-		return false;
+	if (fd < 0) /* no descriptor to ask with is no answer: GRAVE_LOOKS bounds it */
+		return fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM;
 	ended = cv_sys5(SYS_ppoll, &p, 1, &none, NULL, 8) == 1;
 	cv_fd_close(fd);
 	return !ended;

@@ -162,6 +162,18 @@ void cv_proc_hand_over(int fd)
 	struct cv_sock *s = cv_fd_sock(fd);
 	int err = errno;
 
+	/* For good, and what is on TCP still too: we may live on beside the other program, and our agent would switch what that reads. */
+	if (s)
+		cv_sock_fall_back(s, CV_LEAVE_HANDOVER, CV_REASON_EXEC, true);
+	errno = err;
+}
+
+/* The program that comes holds it too, but most likely by mistake: it may be switched again. */
+static void leave_behind(int fd)
+{
+	struct cv_sock *s = cv_fd_sock(fd);
+	int err = errno;
+
 	/* PLAIN: the twin is all there is */
 	if (s && atomic_load_explicit(&s->mode, memory_order_acquire) != CV_PLAIN)
 		cv_sock_fall_back(s, CV_LEAVE_HANDOVER, CV_REASON_EXEC, false);
@@ -176,7 +188,7 @@ void cv_proc_before_exec(void)
 		return;
 	for (int fd = 0; fd < limit; fd++)
 		if (cv_fd_sock(fd) && !(cv_sys2(SYS_fcntl, fd, F_GETFD) & FD_CLOEXEC))
-			cv_proc_hand_over(fd);
+			fd <= 2 ? cv_proc_hand_over(fd) : leave_behind(fd);
 }
 
 /* ---- exit ----------------------------------------------------------------------------------------------------------------------- */

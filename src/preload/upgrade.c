@@ -371,7 +371,8 @@ static void dialled(void *arg, struct cv_link *l, enum cv_reason why)
 		return;
 	}
 	cv_sock_lock(s);
-	if (s->seek == CV_SEEK_FIND && !s->closing && s->role == CV_ROLE_SERVER) {
+	/* stay_out: excluded since, perhaps for a program that reads the twin by now; the work that ends the search is on its way */
+	if (s->seek == CV_SEEK_FIND && !s->closing && !s->stay_out && s->role == CV_ROLE_SERVER) {
 		s->answered = l;
 		cv_agent_timer(&s->timer, cv_now_ns() + s->set->handshake_timeout);
 		if (quiesce(s))

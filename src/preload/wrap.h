@@ -22,11 +22,11 @@ static inline bool cv_tracks(void)
  */
 #define CV_IO_CALL(fd, io, plain) \
 	do { \
-		struct cv_sock *s_ = cv_fd_sock(fd); \
+		struct cv_sock *tracked_ = cv_fd_sock(fd); \
 \
-		if (likely(!s_)) \
+		if (likely(!tracked_)) \
 			return plain; \
-		CV_IO_TRACKED(s_, io, plain); \
+		CV_IO_TRACKED(tracked_, io, plain); \
 	} while (0)
 
 /* The rest of it, for the four calls that keep it out of line: what is not ours then costs a look-up and a jump. */
@@ -88,7 +88,7 @@ static inline bool cv_borrowed(void)
 }
 /* Descriptors without FD_CLOEXEC pass to another program. errno preserved. */
 void cv_proc_before_exec(void);
-/* fd passes to another program. errno preserved. */
+/* fd passes to another program, which will use it: it stays on TCP. errno preserved. */
 void cv_proc_hand_over(int fd);
 /* The fork protocol, for children that are made past fork(). */
 void cv_proc_fork_prepare(void);

@@ -99,6 +99,7 @@ diff_programs = \
 	tests/diff/shutdown_rd \
 	tests/diff/shutdown_wakes_recv \
 	tests/diff/signal_handler_writes \
+	tests/diff/signal_nodefer \
 	tests/diff/sigpipe \
 	tests/diff/siocoutq \
 	tests/diff/slow_reader \
@@ -320,6 +321,8 @@ tests_diff_shutdown_wakes_recv_CFLAGS = $(DIFF_CFLAGS)
 tests_diff_shutdown_wakes_recv_LDADD = $(DIFF_LIBS)
 tests_diff_signal_handler_writes_CFLAGS = $(DIFF_CFLAGS)
 tests_diff_signal_handler_writes_LDADD = $(DIFF_LIBS)
+tests_diff_signal_nodefer_CFLAGS = $(DIFF_CFLAGS)
+tests_diff_signal_nodefer_LDADD = $(DIFF_LIBS)
 tests_diff_sigpipe_CFLAGS = $(DIFF_CFLAGS)
 tests_diff_sigpipe_LDADD = $(DIFF_LIBS)
 tests_diff_siocoutq_CFLAGS = $(DIFF_CFLAGS)
