@@ -393,14 +393,16 @@ static int take(struct cv_shm_link *l, const struct cv_shm_pkt *p, int fds[2])
 	if (p->kind == CV_PKT_BELL) {
 		if (p->slot >= CV_LINK_BELLS || fds[0] < 0 || cv_wake_fd_check(fds[0]))
 			return -EPROTO;
+		old = atomic_load_explicit(&l->peer_fd[p->slot], memory_order_relaxed);
+		if (old < 0)
+			atomic_store_explicit(&l->peer_fd[p->slot], fds[0], memory_order_release);
+		else if (cv_sys3(SYS_dup3, fds[0], old, O_CLOEXEC) < 0) /* the number stays: a thread may be about to write to it. Partner: kick() */
+			return -EPROTO;
 		/* A ring between its opening and now went to an older fd or to the agent: one wake-up too many does no harm. */
 		if (atomic_load_explicit(&l->attached, memory_order_relaxed)) /* before, there were no rings, and it may be a stranger's */
 			cv_sys3(SYS_write, fds[0], &one, sizeof(one));
-		old = atomic_load_explicit(&l->peer_fd[p->slot], memory_order_relaxed);
-		if (old >= 0) /* the number stays: a thread may be about to write to it. Partner: kick() */
-			return cv_sys3(SYS_dup3, fds[0], old, O_CLOEXEC) < 0 ? -EPROTO : 0;
-		atomic_store_explicit(&l->peer_fd[p->slot], fds[0], memory_order_release);
-		fds[0] = -1;
+		if (old < 0)
+			fds[0] = -1;
 		return 0;
 	}
 	if (p->slot >= l->slots)

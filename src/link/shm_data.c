@@ -33,7 +33,11 @@ static CV_COLD void kick(struct cv_shm_link *l, unsigned bell)
 		fd = atomic_load_explicit(&l->peer_fd[0], memory_order_acquire);
 	}
 	cv_count(CV_CTR_BELLS, 1);
-	cv_sys3(SYS_write, fd, &one, sizeof(one));
+	/* The peer holds the same open file and may have made it block: a full counter would hold us here for good. */
+	if (likely(cv_sys2(SYS_fcntl, fd, F_GETFL) & O_NONBLOCK))
+		cv_sys3(SYS_write, fd, &one, sizeof(one));
+	else
+		cv_shm_breach(&l->link);
 }
 
 static uint32_t entry_for(uint32_t pos, unsigned slot)
