@@ -17,7 +17,7 @@
 #define LISTEN_NS 500000000ull
 
 /* Pauses between a server's dials; the client may qualify a little later than we. */
-static const uint32_t redial_us[] = {100, 500, 2000, 8000, 30000, 100000};
+static const uint32_t redial_us[] = {100, 500, 2000, 8000, 30000, 100000, 200000};
 
 static struct cv_sock *seekers[BUCKETS]; /* clients, by tuple */
 static struct cv_sock *queue, **queue_end = &queue; /* clients that found all listeners taken */
