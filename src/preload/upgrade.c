@@ -164,7 +164,7 @@ void cv_upgrade_rest(struct cv_sock *s, enum cv_reason why)
 		return;
 	}
 	s->rounds++;
-	if (s->stay_out || final(why) || s->rounds >= (why == CV_REASON_PEER_ABSENT ? 2 : ROUNDS_MAX)) {
+	if (s->stay_out || final(why) || s->rounds >= ROUNDS_MAX) {
 		cv_sock_exclude(s, why);
 		return;
 	}
