@@ -110,7 +110,7 @@ static bool line_uid(const char *line, const char *want, uint32_t *uid)
 	const char *p = strchr(line, ':');
 	uint64_t value[2] = {0, 0};
 
-	if (!p || strncmp(p + 2, want, strlen(want)) != 0)
+	if (!p || !p[1] || strncmp(p + 2, want, strlen(want)) != 0)
 		return false;
 	p++;
 	for (int field = 2; field <= 10; field++) {

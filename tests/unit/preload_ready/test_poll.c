@@ -411,6 +411,10 @@ static void cancelled(void **state)
 	void *ret;
 
 	(void)state;
+#ifdef __SANITIZE_THREAD__
+	/* A thread that is cancelled inside one of libtsan's interceptors leaves it in the state "ignore synchronisation": locks then count for nothing. */
+	skip();
+#endif
 	for (int i = 0; i < 2; i++) {
 		s.events = i ? POLLIN | POLLOUT : POLLIN;
 		s.f->want &= ~(uint32_t)CV_WANT_RX_FUTEX;
