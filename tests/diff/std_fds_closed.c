@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* diff: accelerate=yes */
+/* diff: accelerate=yes race=either */
 /* A program that starts with 0, 1 and 2 closed gets its own files there, never anybody else's. */
 #include "t.h"
 
