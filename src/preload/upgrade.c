@@ -235,6 +235,7 @@ static enum cv_reason admit(struct cv_sock *s)
 	socklen_t ll = sizeof(local), pl = sizeof(peer), il = sizeof(struct tcp_info), nl;
 	struct tcp_info info = {0};
 	char ulp[16] = "";
+	enum cv_owner owner;
 	int proto = 0;
 
 	if (cv_sys3(SYS_getpeername, s->fd, &peer, &pl) < 0 || cv_sys3(SYS_getsockname, s->fd, &local, &ll) < 0)
@@ -264,8 +265,9 @@ static enum cv_reason admit(struct cv_sock *s)
 		return CV_REASON_OPTION;
 	if (memcmp(s->tuple.client, s->tuple.server, 16) == 0 && s->tuple.client_port == s->tuple.server_port)
 		return CV_REASON_SELF;
-	if (cv_owner_of(s) != CV_OWNER_US)
-		return cv_owner_of(s) == CV_OWNER_NOBODY ? CV_REASON_YOUNG : CV_REASON_FORK;
+	owner = cv_owner_of(s);
+	if (owner != CV_OWNER_US)
+		return owner == CV_OWNER_NOBODY ? CV_REASON_YOUNG : CV_REASON_FORK;
 	for (int i = 0; i < s->set->transport_count; i++)
 		if (s->set->transports[i] == CV_TRANSPORT_SHM && address_is_local(&peer))
 			return CV_REASON_NONE;
@@ -336,7 +338,6 @@ static void offer(struct cv_sock *s)
 {
 	struct cv_link *l = s->answered;
 	enum cv_reason why = CV_REASON_NONE;
-	int err;
 
 	s->answered = NULL;
 	if (cv_owner_of(s) != CV_OWNER_US) /* forked meanwhile: who does I/O first goes on with it */
@@ -345,18 +346,13 @@ static void offer(struct cv_sock *s)
 		why = CV_REASON_PEER_ABSENT;
 	else if (!cv_holder_is(&s->tuple, false, l->peer_uid))
 		why = CV_REASON_STRANGER;
+	else if (cv_shm_attach(l, &s->st, &s->tuple)) /* full, or down, since the dial: from the start */
+		why = CV_REASON_NO_SLOT;
+	seek_end(s);
 	if (why != CV_REASON_NONE) {
-		seek_end(s);
 		cv_upgrade_rest(s, why);
 		return;
 	}
-	err = cv_shm_attach(l, &s->st, &s->tuple);
-	if (err) { /* full, or down, since the dial: from the start */
-		seek_end(s);
-		cv_upgrade_rest(s, CV_REASON_NO_SLOT);
-		return;
-	}
-	seek_end(s);
 	attached(s, l);
 	cv_stream_open(&s->st, l->identity);
 	cv_engine_settle(s);
