@@ -33,6 +33,14 @@ static ssize_t twin_recv(struct cv_stream *st, void *buf, size_t len, bool peek)
 	return fd < 0 ? -EAGAIN : cv_sys6(SYS_recvfrom, fd, (long)buf, (long)len, MSG_DONTWAIT | (peek ? MSG_PEEK : 0), 0, 0);
 }
 
+bool cv_engine_established(const struct cv_sock *s)
+{
+	struct tcp_info info = {0};
+	socklen_t len = sizeof(info);
+
+	return cv_sys5(SYS_getsockopt, s->fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 && info.tcpi_state == 1 /* TCP_ESTABLISHED */;
+}
+
 /* The kernel counts the peer's FIN among the bytes received. States: include/net/tcp_states.h. */
 static uint64_t fin_counted(uint8_t state)
 {
@@ -76,6 +84,11 @@ static int twin_offsets(struct cv_stream *st, uint64_t *rd, uint64_t *wr)
 			return 0;
 	}
 	return err ? err : -EAGAIN;
+}
+
+static bool twin_whole(struct cv_stream *st)
+{
+	return cv_engine_established(cv_sock_of(st));
 }
 
 static void twin_shut_wr(struct cv_stream *st)
@@ -144,7 +157,7 @@ static int no_grow(struct cv_stream *st, uint64_t size, uint8_t **base, uint64_t
 
 #define ENGINE_OPS(publish_, credit_, msg_, grow_) \
 	{ \
-		.twin_send = twin_send, .twin_recv = twin_recv, .twin_offsets = twin_offsets, .twin_shut_wr = twin_shut_wr, \
+		.twin_send = twin_send, .twin_recv = twin_recv, .twin_offsets = twin_offsets, .twin_whole = twin_whole, .twin_shut_wr = twin_shut_wr, \
 		.changed = changed, .random = randomness, .alloc = page_alloc, .free = page_free, .publish = publish_, \
 		.credit = credit_, .msg = msg_, .grow = grow_, \
 	}
@@ -152,12 +165,15 @@ static int no_grow(struct cv_stream *st, uint64_t size, uint8_t **base, uint64_t
 static const struct cv_stream_ops off_link = ENGINE_OPS(no_publish, no_credit, no_msg, no_grow);
 static struct cv_stream_ops on_shm = ENGINE_OPS(no_publish, no_credit, no_msg, no_grow);
 
+static void twin_event(struct cv_watch *w, uint32_t events);
+
 void cv_engine_init(struct cv_sock *s)
 {
 	struct cv_stream_limits none = {0};
 
 	cv_stream_init(&s->st, &off_link, &none);
 	s->st.port = &s->port;
+	s->twin.fn = twin_event; /* the same each time */
 }
 
 void cv_engine_limits(struct cv_sock *s)
@@ -207,7 +223,6 @@ static void watch(struct cv_sock *s)
 	if (s->twin.fd != s->fd)
 		s->twin.events = 0; /* the old number went away, and its registration with it */
 	s->twin.fd = s->fd;
-	s->twin.fn = twin_event;
 	/* Edge-triggered: an EOF, or part of a record, that the engine has seen must not come again and again. */
 	cv_agent_watch(&s->twin, needs ? needs | EPOLLET : 0);
 }

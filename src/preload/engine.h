@@ -18,6 +18,8 @@ void cv_engine_settle(struct cv_sock *s);
  * know of (a peer that died with bytes of ours unread, say), and calls stay careful until close. tx and rx held. */
 bool cv_engine_raw(const struct cv_sock *s);
 bool cv_engine_plain(const struct cv_sock *s);
+/* Neither direction of the twin has ended, as far as the kernel has heard. */
+bool cv_engine_established(const struct cv_sock *s);
 /* Bytes over TCP, by the kernel's count, into the stats row. */
 void cv_engine_count_twin(struct cv_sock *s);
 /* The connection cannot be carried on exactly: end it, as a reset, never silently wrong. tx and rx held. */

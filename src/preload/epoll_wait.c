@@ -88,7 +88,9 @@ void cv_epoll_nest(struct cv_epoll *outer, int fd)
 
 /* ---- waiting --------------------------------------------------------------------------------------------------------------------- */
 
-#define IN_VAIN_MAX 1000
+#define IN_VAIN_YIELD 4
+#define IN_VAIN_NAP 100
+#define IN_VAIN_WARN 2100 /* two seconds later */
 
 struct wait {
 	struct cv_epoll *e;
@@ -148,6 +150,22 @@ static uint64_t ns_left(const struct wait *w)
 	return now < w->deadline ? w->deadline - now : 0;
 }
 
+/*
+ * The kernel reports what the program shall not see: the twin of a connection that is being switched, say. Whoever works on that may need this CPU. If it
+ * does not end, the kernel has a registration that has no record here.
+ */
+static CV_COLD void woken_in_vain(struct wait *w)
+{
+	struct timespec ms = {.tv_nsec = 1000000};
+
+	if (++w->in_vain > IN_VAIN_NAP)
+		cv_sys2(SYS_nanosleep, &ms, 0);
+	else if (w->in_vain > IN_VAIN_YIELD)
+		cv_sys0(SYS_sched_yield);
+	if (w->in_vain == IN_VAIN_WARN)
+		cv_warn_once("epoll set %d: the kernel reports a descriptor that culvert has no record of", w->e->fd);
+}
+
 /* Events, 0: look again, or -errno. */
 static int sleep_once(struct wait *w, uint64_t left)
 {
@@ -177,13 +195,8 @@ static int sleep_once(struct wait *w, uint64_t left)
 	if (n < 0)
 		return -err;
 	kept = cv_ep_filter(e, w->ev, n);
-	/* Woken for nothing, again and again: a registration in the kernel's set that has no record here. It must not cost a CPU. */
-	if (unlikely(n > 0 && !kept && ++w->in_vain > IN_VAIN_MAX)) {
-		struct timespec ms = {.tv_nsec = 1000000};
-
-		cv_warn_once("epoll set %d: the kernel reports a descriptor that culvert has no record of", e->fd);
-		cv_sys2(SYS_nanosleep, &ms, 0);
-	}
+	if (unlikely(n > 0 && !kept))
+		woken_in_vain(w);
 	return kept;
 }
 

@@ -122,7 +122,8 @@ static void sock_reset(struct cv_sock *s, int fd, enum cv_role role, bool nonblo
 	s->port.grow_fd = -1;
 	s->listener = NULL;
 	s->answered = NULL;
-	s->twin = (struct cv_watch){.fd = fd};
+	s->twin.fd = fd; /* not its fn: the agent may just be about to call it for the connection that was here before */
+	s->twin.events = 0;
 	s->wait_until = 0;
 }
 

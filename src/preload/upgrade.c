@@ -232,8 +232,7 @@ static void find(struct cv_sock *s)
 static enum cv_reason admit(struct cv_sock *s)
 {
 	struct sockaddr_storage local = {0}, peer = {0};
-	socklen_t ll = sizeof(local), pl = sizeof(peer), il = sizeof(struct tcp_info), nl;
-	struct tcp_info info = {0};
+	socklen_t ll = sizeof(local), pl = sizeof(peer), nl;
 	char ulp[16] = "";
 	enum cv_owner owner;
 	int proto = 0;
@@ -258,7 +257,7 @@ static enum cv_reason admit(struct cv_sock *s)
 	nl = sizeof(proto);
 	if (cv_sys5(SYS_getsockopt, s->fd, SOL_SOCKET, SO_PROTOCOL, &proto, &nl) < 0 || proto != IPPROTO_TCP)
 		return CV_REASON_NOT_TCP;
-	if (cv_sys5(SYS_getsockopt, s->fd, IPPROTO_TCP, TCP_INFO, &info, &il) < 0 || info.tcpi_state != 1 /* TCP_ESTABLISHED */)
+	if (!cv_engine_established(s))
 		return CV_REASON_HALF_CLOSED;
 	nl = sizeof(ulp);
 	if (cv_sys5(SYS_getsockopt, s->fd, IPPROTO_TCP, TCP_ULP, ulp, &nl) == 0 && ulp[0])
@@ -320,6 +319,14 @@ static bool quiesce(struct cv_sock *s)
 	return atomic_load_explicit(&s->in_kernel, memory_order_seq_cst) == 0;
 }
 
+/* Is the connection still alive, and this process's to offer or to take? A dead one's tuple may be another's already. tx and rx held. */
+static enum cv_reason still(struct cv_sock *s)
+{
+	if (!cv_engine_established(s))
+		return CV_REASON_HALF_CLOSED;
+	return cv_owner_of(s) == CV_OWNER_US ? CV_REASON_NONE : CV_REASON_FORK; /* forked meanwhile: who does I/O first goes on with it */
+}
+
 /* ---- what the link tells ------------------------------------------------------------------------------------------------------- */
 
 static void attached(struct cv_sock *s, struct cv_link *l)
@@ -337,11 +344,11 @@ static void attached(struct cv_sock *s, struct cv_link *l)
 static void offer(struct cv_sock *s)
 {
 	struct cv_link *l = s->answered;
-	enum cv_reason why = CV_REASON_NONE;
+	enum cv_reason why = still(s);
 
 	s->answered = NULL;
-	if (cv_owner_of(s) != CV_OWNER_US) /* forked meanwhile: who does I/O first goes on with it */
-		why = CV_REASON_FORK;
+	if (why != CV_REASON_NONE)
+		;
 	else if (!l || !l->up)
 		why = CV_REASON_PEER_ABSENT;
 	else if (!cv_holder_is(&s->tuple, false, l->peer_uid))
@@ -389,16 +396,16 @@ static struct cv_stream *offered(struct cv_link *l, const struct cv_tuple *t, en
 		return NULL;
 	}
 	cv_sock_lock(s);
-	if (!s->closing && !s->stay_out && (s->seek == CV_SEEK_FIND || s->seek == CV_SEEK_QUIET)) {
-		if (!quiesce(s))
-			goto later;
-		if (cv_owner_of(s) == CV_OWNER_US)
+	if (!s->closing && !s->stay_out && (s->seek == CV_SEEK_FIND || s->seek == CV_SEEK_QUIET) && quiesce(s)) {
+		enum cv_reason why = still(s);
+
+		if (why == CV_REASON_NONE)
 			return &s->st;
-		*nak = CV_REASON_FORK;
+		if (why != CV_REASON_HALF_CLOSED) /* else the offer may be for this tuple's next connection */
+			*nak = why;
 		seek_end(s);
-		cv_upgrade_rest(s, CV_REASON_FORK);
+		cv_upgrade_rest(s, why);
 	}
-later:
 	cv_sock_unlock(s);
 	return NULL;
 }

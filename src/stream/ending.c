@@ -26,6 +26,8 @@ static void publish_end(struct cv_stream *s, uint32_t flags)
 /* The twin, or the stream's own end, tells nothing more. err 0: EOF after what is there. */
 static void end(struct cv_stream *s, int err)
 {
+	bool raw_came = s->e.resume_seen && s->e.rx_wait != CV_WAIT_PAYLOAD;
+
 	s->e.rx_wait = CV_WAIT_END;
 	s->e.twin_ended = true;
 	if (s->phase != CV_PH_IDLE)
@@ -38,7 +40,7 @@ static void end(struct cv_stream *s, int err)
 		s->e.rst_seen = true;
 	}
 	cv_engine_drop_tx(s);
-	if (!s->e.resume_seen && s->e.give.len && !CV_FAULT_IF(36)) { /* nobody sends it back */
+	if (!raw_came && s->e.give.len && !CV_FAULT_IF(36)) { /* nobody sends it back */
 		s->spill = s->e.give;
 		s->e.give = (struct cv_spill){0};
 	}

@@ -30,12 +30,19 @@ static bool may_switch(struct cv_stream *s)
 	return false;
 }
 
-/* tx stops at N and the peer hears of it. */
+/*
+ * tx stops at N and the peer hears of it. A dead connection's addresses may be another's already, and the socket still wait to be read: an offer of the one may
+ * have met the other. Both sides look at the twin here, the initiator after the other: two whole ones of the same addresses are one connection's.
+ */
 static void freeze(struct cv_stream *s)
 {
 	uint64_t read;
 
 	s->phase = CV_PH_SWITCHING;
+	if (!s->ops->twin_whole(s) && !CV_FAULT_IF(46)) {
+		cv_engine_cancel(s, CV_REASON_HALF_CLOSED);
+		return;
+	}
 	if (s->ops->twin_offsets(s, &read, &s->e.tx_n)) {
 		cv_engine_cancel(s, CV_REASON_CALL);
 		return;

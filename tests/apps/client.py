@@ -7,15 +7,18 @@
   client.py resp-unread PORT                    sends to a server that does not read (stopped); tells how the connection ended
   client.py resp-multi PORT N                   N transactions of ten INCR
   client.py resp-big PORT MIB                   sets and gets one value
+  client.py resp-again PORT SECONDS 0|1         short connections, one after the other, verified
   client.py subscribe PORT CONNS N              CONNS subscribers that each want N messages, in order
   client.py publish PORT N
   client.py mc-load PORT CONNS SECONDS MAX      memcached: set and get values up to MAX bytes with verification
 """
+import errno
 import hashlib
 import json
 import random
 import select
 import socket
+import struct
 import sys
 import threading
 import time
@@ -181,6 +184,33 @@ def resp_churn(port, rate, seconds):
     sys.stdin.readline()
 
 
+def resp_again(port, seconds, reset):
+    """Short connections from few ports, as fast as they go; most end with a FIN, or all with a RST, so that the port is free at once."""
+    start, n, slowest = time.monotonic(), 0, 0
+    while (t := time.monotonic() - start) < seconds:
+        try:
+            c = Resp(port)
+        except OSError as e:
+            if e.errno != errno.EADDRNOTAVAIL:  # all ports rest
+                raise
+            time.sleep(0.001)
+            continue
+        for _ in range(n % 4):
+            value = b"%d" % n
+            c.send("SET", f"again:{n % 100}", value)
+            c.send("GET", f"again:{n % 100}")
+            if (c.read(), c.read()) != (b"OK", value):
+                raise Failure(f"connection {n}: reply out of step")
+        if n % 8 == 7:  # with a reply unread
+            c.send("PING")
+        if reset:
+            c.s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        c.close()
+        n += 1
+        slowest = max(slowest, time.monotonic() - start - t)
+    say(opened=n, slowest=slowest)
+
+
 def resp_crowd(port, conns):
     cs = []
     for _ in range(conns):
@@ -239,7 +269,7 @@ def mc_load(port, conns, seconds, biggest):
 
 
 COMMANDS = {"resp-load": resp_load, "resp-watch": resp_watch, "resp-unread": resp_unread, "resp-multi": resp_multi, "resp-big": resp_big,
-            "subscribe": subscribe, "publish": publish, "resp-churn": resp_churn, "resp-crowd": resp_crowd, "mc-load": mc_load}
+            "subscribe": subscribe, "publish": publish, "resp-churn": resp_churn, "resp-again": resp_again, "resp-crowd": resp_crowd, "mc-load": mc_load}
 
 if __name__ == "__main__":
     try:

@@ -4,7 +4,7 @@ import signal
 import subprocess
 import time
 
-from lib import Memcache, Resp, content, need, program, rendezvous_names
+from lib import Memcache, Resp, content, few_ports, need, program, rendezvous_names
 
 TESTS = []
 
@@ -57,6 +57,21 @@ def churn(t):
     probe.p.stdin.close()
     c.p.stdin.close()
     c.wait(10)
+    t.unharmed(*t.counters()[:2]) if not t.plain else None
+
+
+@test
+def ports_used_again(t):
+    """New connections get the addresses of old ones that the server has not read to their end: none is taken for another."""
+    at_once(t)
+    for ports, reset in (12, 1), (400, 0):
+        with few_ports(ports):
+            s = t.redis()
+            c = t.client("resp-again", s.port, 4, reset)
+            n, slowest = c.said("opened", 30), c.said("slowest")
+            need(n > 500, f"only {n} connections in 4 s")
+            need(slowest < 1.8, f"one took {slowest:.1f} s")  # a SYN that meets the old socket is sent again after 1 s
+            c.succeed(10)
     t.unharmed(*t.counters()[:2]) if not t.plain else None
 
 

@@ -4,6 +4,9 @@
 A test is a function `test(t)` that raises Failure (or returns) and takes everything it starts from `t`, so that nothing outlives it.
 """
 import atexit
+import contextlib
+import ctypes
+import fcntl
 import json
 import os
 import random
@@ -11,6 +14,7 @@ import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -34,6 +38,24 @@ class Missing(Exception):
 def need(cond, text):
     if not cond:
         raise Failure(text)
+
+
+@contextlib.contextmanager
+def few_ports(n):
+    """Within it, everything runs in a network of its own with a loopback and n ports for clients."""
+    libc, newnet = ctypes.CDLL(None, use_errno=True), 0x40000000
+    home = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        if libc.unshare(newnet) != 0:
+            raise Missing(f"no network namespace can be made: {os.strerror(ctypes.get_errno())}")
+        with socket.socket() as s:  # SIOCSIFFLAGS, IFF_UP
+            fcntl.ioctl(s, 0x8914, struct.pack("16sh14x", b"lo", 1))
+        with open("/proc/sys/net/ipv4/ip_local_port_range", "w") as f:
+            f.write(f"40000 {40000 + n - 1}")
+        yield
+    finally:
+        libc.setns(home, newnet)
+        os.close(home)
 
 
 def find_build(args):

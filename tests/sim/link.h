@@ -72,7 +72,7 @@ static int op_msg(struct cv_stream *s, const struct cv_msg *m)
 {
 	static const char *const name[] = {"?", "OPEN", "OPEN_ACK", "NAK", "SWITCH", "SWITCH_ACK", "CANCEL", "GROW"};
 	int x = SIDE(s);
-	struct side *to = &W.side[!x];
+	struct side *to = W.ghost.slot >= 0 && W.ghost.slot == W.side[x].slot ? &W.ghost : &W.side[!x];
 
 	if (!link_alive(&W.side[x]) || W.side[x].slot < 0)
 		return -EPIPE;
@@ -158,12 +158,11 @@ static bool op_flushed(struct cv_stream *s)
 }
 
 #define OPS \
-	.twin_send = op_twin_send, .twin_recv = op_twin_recv, .twin_offsets = op_twin_offsets, .twin_shut_wr = op_twin_shut, .msg = op_msg, \
+	.twin_send = op_twin_send, .twin_recv = op_twin_recv, .twin_offsets = op_twin_offsets, .twin_whole = op_twin_whole, .twin_shut_wr = op_twin_shut, .msg = op_msg, \
 	.publish = op_publish, .credit = op_credit, .grow = op_grow, .changed = op_changed, .random = op_random, .alloc = op_alloc, .free = op_free
 
-static void attach(int x, int slot)
+static void slot_attach(struct side *me, int slot, int x)
 {
-	struct side *me = &W.side[x];
 	struct slot *sl = &W.slot[slot];
 	struct cv_ring *tx = &me->s.tx, *rx = &me->s.rx;
 
@@ -178,6 +177,11 @@ static void attach(int x, int slot)
 	tx->gen[0] = (struct cv_ring_gen){.base = sl->lane[x].mem[0], .size = W.ring};
 	rx->gen[0] = (struct cv_ring_gen){.base = W.rdma ? sl->lane[!x].remote[0] : sl->lane[!x].mem[0], .size = W.ring};
 	tx->gens = rx->gens = 1;
+}
+
+static void attach(int x, int slot)
+{
+	slot_attach(&W.side[x], slot, x);
 }
 
 static bool slot_free(int i)
@@ -202,19 +206,15 @@ static void maybe_detach(int x)
 	}
 }
 
-static const uint8_t identity[32] = "the segment that both have";
-
-static bool link_open(int x)
+/* A free one, made new; -1: none. */
+static int slot_make(void)
 {
-	struct side *me = &W.side[x];
 	int slot;
 
-	if (me->slot >= 0 || me->app_closed || me->foreign || me->killed || me->reset || !link_alive(me) || !link_alive(&W.side[!x]))
-		return false;
 	for (slot = 0; slot < SLOTS && !slot_free(slot); slot++)
 		;
 	if (slot == SLOTS)
-		return false;
+		return -1;
 	for (int d = 0; d < 2; d++) {
 		struct lane *l = &W.slot[slot].lane[d];
 
@@ -227,6 +227,21 @@ static bool link_open(int x)
 		l->size[0] = W.ring;
 		l->start[0] = 0;
 	}
+	return slot;
+}
+
+static const uint8_t identity[32] = "the segment that both have";
+
+static bool link_open(int x)
+{
+	struct side *me = &W.side[x];
+	int slot;
+
+	if (me->slot >= 0 || me->app_closed || me->foreign || me->killed || me->reset || !link_alive(me) || !link_alive(&W.side[!x]))
+		return false;
+	slot = slot_make();
+	if (slot < 0)
+		return false;
 	attach(x, slot);
 	TRACE("  %d: open in slot %d\n", x, slot);
 	if (cv_stream_open(&me->s, identity)) {
@@ -255,7 +270,8 @@ static void deliver_open(int x, const struct packet *p)
 	TRACE("  %d: accept gives %d\n", x, err);
 	if (!err || !link_alive(me))
 		return;
-	W.side[!x].q[W.side[!x].q_tail++ % MSGS] = (struct packet){.slot = p->slot, .link = W.link, .msg = nak};
+	me = W.ghost.slot == p->slot ? &W.ghost : &W.side[!x];
+	me->q[me->q_tail++ % MSGS] = (struct packet){.slot = p->slot, .link = W.link, .msg = nak};
 }
 
 /* The next control message for side x. */
@@ -277,8 +293,8 @@ static bool deliver(int x)
 		deliver_open(x, &p);
 		return true;
 	}
-	if (me->slot >= 0 && me->slot != p.slot && p.msg.type != CV_MSG_GROW && chance(128))
-		p.slot = me->slot; /* as if the slot had been used again at once: the epoch must tell */
+	if (me->slot >= 0 && me->slot != p.slot && p.msg.type != CV_MSG_GROW && !W.p_ghost && chance(128))
+		p.slot = me->slot; /* as if the slot had been used again at once: the epoch must tell (not from a ghost: slots do) */
 	if (me->slot != p.slot)
 		return true;
 	if (p.msg.type == CV_MSG_GROW && p.msg.epoch == me->s.epoch) {

@@ -30,6 +30,8 @@ static void sim_race(struct cv_stream *s);
 
 #include "link.h"
 
+#include "ghost.h"
+
 #include "app.h"
 #include <stdarg.h>
 #include <time.h>
@@ -88,6 +90,10 @@ static void setup(uint64_t seed, bool verbose)
 		memset(me, 0, sizeof(*me));
 		me->slot = -1;
 	}
+	if (W.ghost.s.ops)
+		cv_stream_fini(&W.ghost.s);
+	memset(&W.ghost, 0, sizeof(W.ghost));
+	W.ghost.slot = -1;
 	W.seed = seed;
 	W.rng = (seed + 1) * 0x9e3779b97f4a7c15ull;
 	W.rng ^= W.rng >> 29;
@@ -127,6 +133,7 @@ static void setup(uint64_t seed, bool verbose)
 	W.p_close = chance(20) ? 20 : chance(100) ? 3 : 0;
 	W.p_shut = chance(100) ? 3 : 0;
 	W.p_bypass = chance(30) ? 40 : 0;
+	W.p_ghost = chance(30) ? 40 : 0;
 }
 
 static void invariants(int x)
@@ -273,7 +280,7 @@ static void kill_process(int x)
 	me->killed = true;
 	me->got_at_end = me->got;
 	/* Not to be told from an end: bytes held back for an upgrade that is called off already, and nobody looks at its lines any more. */
-	if (s->stage.len && (peer->s.phase == CV_PH_IDLE || (W.rdma && (peer->s.phase == CV_PH_LEAVING || s->phase == CV_PH_LEAVING))))
+	if (s->stage.len && (peer->s.phase == CV_PH_IDLE || peer->slot != me->slot || (W.rdma && (peer->s.phase == CV_PH_LEAVING || s->phase == CV_PH_LEAVING))))
 		W.flushing_kill = true;
 	me->clean_kill = !W.rdma && s->phase == CV_PH_LINKED && peer->s.phase == CV_PH_LINKED && !W.link_died && !W.chaos_reset;
 	if (me->clean_kill)
@@ -377,6 +384,8 @@ static void chaos_step(void)
 	default:
 		if (chance(W.p_open))
 			link_open(x);
+		if (chance(W.p_ghost))
+			ghost_rise(x);
 		if (chance(W.p_leave) || (W.p_leave && chance(me->s.phase == CV_PH_LINKED ? 10 : 2)))
 			leave(x, chance(100));
 		if (chance(W.p_timeout))
@@ -399,6 +408,8 @@ static void chaos_step(void)
 			bypass(x);
 		maybe_foreign(x);
 	}
+	if (chance(64))
+		ghost_step();
 	maybe_detach(x);
 	invariants(x);
 	linger_done(x);
@@ -443,6 +454,7 @@ static void finish(void)
 			}
 			while (deliver(x))
 				moved = true;
+			moved |= ghost_step();
 			moved |= show(x, false);
 			moved |= tcp_transmit(x, UINT64_MAX);
 			moved |= tcp_arrive(x, UINT64_MAX);

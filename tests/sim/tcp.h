@@ -189,6 +189,13 @@ static int op_twin_offsets(struct cv_stream *s, uint64_t *read, uint64_t *writte
 	return 0;
 }
 
+static bool op_twin_whole(struct cv_stream *s)
+{
+	struct side *me = &W.side[SIDE(s)];
+
+	return !me->dead && !me->shut && !me->closed && !W.pipe[!SIDE(s)].fin_arrived;
+}
+
 static void op_twin_shut(struct cv_stream *s)
 {
 	TRACE("  %d: twin shut\n", SIDE(s));

@@ -87,12 +87,14 @@ struct world {
 	bool flushing_kill;
 	unsigned ups, leaves;
 	struct side side[2];
+	struct side ghost; /* see ghost.h; slot -1: none */
+	int ghost_victim;
 	struct pipe pipe[2]; /* [writer] */
 	struct slot slot[SLOTS];
 	struct cv_stream_limits lim;
 	uint64_t ring;
 	/* what this schedule does, in 1/256 a step */
-	unsigned p_open, p_leave, p_timeout, p_link_kill, p_kill, p_close, p_shut, p_bypass;
+	unsigned p_open, p_leave, p_timeout, p_link_kill, p_kill, p_close, p_shut, p_bypass, p_ghost;
 	char why[256];
 	jmp_buf out;
 };
