@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* diff: accelerate=yes reasons=peer-absent */
+/* diff: accelerate=yes reasons=peer-absent race=either */
 /* (the second connection's server may not have it yet when its client looks for it) */
 /* A descriptor is closed by a bare system call, which nobody sees; its number comes back as another connection, whose bytes are nobody else's. */
 #include "t.h"
