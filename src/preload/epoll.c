@@ -166,7 +166,7 @@ void cv_epoll_new(int fd)
 	e->users = e->sleepers = 0;
 	e->wake_fd = 0;
 	e->kernel_at = 0;
-	e->spin = 0;
+	e->spin = e->batch = 0;
 	e->set = NULL;
 	e->nests = false;
 	e->busy = NULL;

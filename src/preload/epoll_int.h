@@ -88,6 +88,7 @@ struct cv_epoll {
 	_Atomic int wake_fd;	/* plus 1; 0: none */
 	_Atomic uint64_t kernel_at; /* ticks when the kernel was asked last */
 	uint32_t spin;
+	uint32_t batch; /* events that a wait brings, on average; 1/16 */
 	bool turn, crowded; /* see cv_ep_look() */
 	_Atomic(struct cv_sock *) busy; /* somebody worked on it when we looked, so the answer may lack it */
 	bool no_spin;	    /* the CPU is shared: sleep next time */

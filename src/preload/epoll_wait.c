@@ -110,6 +110,7 @@ static void spin(struct wait *w, uint64_t until)
 	struct cv_epoll *e = w->e;
 	struct cv_bell *bell[CV_EP_HOT];
 	bool (*pending[CV_EP_HOT])(const struct cv_bell *b);
+	uint64_t last = cv_ticks();
 	unsigned n = 0;
 
 	cv_lock(&e->lock);
@@ -126,11 +127,17 @@ static void spin(struct wait *w, uint64_t until)
 		for (unsigned i = 0; i < n && !got; i++)
 			got = pending[i](bell[i]);
 		now = cv_ticks();
+		if (unlikely(now - last > cv_ep_us(CV_SPIN_GAP_US)))
+			cv_spin_lost(now);
+		last = now;
 		if (got || now >= until || cv_signals_seen() != w->signals || !e->users)
 			break;
-		if (unlikely(now >= w->yield_at) && cv_spin_yield(&w->yield_at)) {
-			e->no_spin = true;
-			break;
+		if (unlikely(now >= w->yield_at)) {
+			if (cv_spin_yield(&w->yield_at)) {
+				e->no_spin = true;
+				break;
+			}
+			last = cv_ticks();
 		}
 		cv_pause();
 	}
@@ -200,6 +207,25 @@ static int sleep_once(struct wait *w, uint64_t left)
 	return kept;
 }
 
+#define NAPS_MAX 2
+#define NAP_NS 20000
+#define NAP_BATCH 3 /* events that the last waits brought, at least */
+
+/*
+ * All CPUs are busy, and many peers have work for us: to arm the bells would make the first of them wake us, often onto its own CPU, before the others
+ * have had their turn. A short sleep that nobody ends leaves them the CPU, and then serves them all.
+ */
+static bool nap(struct wait *w, uint64_t left, unsigned *naps)
+{
+	struct timespec ts = {.tv_nsec = NAP_NS};
+
+	if (likely(w->e->batch < NAP_BATCH * 16) || *naps == NAPS_MAX || w->mask || left < 4 * NAP_NS || !w->e->users || !cv_spin_busy(cv_ticks()))
+		return false;
+	++*naps;
+	cv_sys2(SYS_nanosleep, &ts, NULL);
+	return true;
+}
+
 /* Nothing is there: spin for a while. False: the time for that is over. */
 static bool spin_some(struct wait *w, uint64_t left)
 {
@@ -245,7 +271,7 @@ static int wait_served(struct wait *w)
 {
 	struct cv_epoll *e = w->e;
 	enum cv_ep_ask ask = w->deadline ? CV_EP_ASK_FAIR : CV_EP_ASK_MUST;
-	unsigned busy = 0;
+	unsigned busy = 0, naps = 0;
 	uint64_t left;
 	int n;
 
@@ -260,7 +286,7 @@ static int wait_served(struct wait *w)
 		left = ns_left(w);
 		if (!left)
 			break;
-		if (spin_some(w, left)) {
+		if (spin_some(w, left) || nap(w, left, &naps)) {
 			ask = CV_EP_ASK_DUE;
 			if (unlikely(cv_signals_seen() != w->signals)) {
 				n = cv_ep_look(e, w->epfd, w->ev, w->max, CV_EP_KERNEL_SPIN_US, CV_EP_ASK_MUST);
@@ -274,6 +300,8 @@ static int wait_served(struct wait *w)
 		if (n)
 			break;
 	}
+	if (n > 0)
+		e->batch += (uint32_t)((n * 16 - (int)e->batch) / 4);
 	if (w->began && e->set && n >= 0)
 		cv_spin_feedback(&e->spin, e->set, n > 0, cv_ticks() - w->began);
 	return leave(e, n);

@@ -235,6 +235,7 @@ static int sleep_careful(struct io *io, ssize_t *r)
 	uint32_t twin = 0;
 	struct pollfd p[2];
 	struct timespec ts;
+	bool linked;
 	long err;
 
 	if (!left)
@@ -246,10 +247,11 @@ static int sleep_careful(struct io *io, ssize_t *r)
 		*r = attempt(io, true);
 		cv_stream_poll(&s->st, &twin);
 	}
+	linked = atomic_load_explicit(&s->mode, memory_order_relaxed) == CV_LINKED; /* meanwhile: no ring would come here */
 	cv_sock_unlock(s);
-	if (*r != -EAGAIN) {
+	if (*r != -EAGAIN || linked) {
 		cv_sock_del_waiter(s, &w);
-		return 1;
+		return *r != -EAGAIN;
 	}
 	p[0] = (struct pollfd){.fd = w.wake_fd, .events = POLLIN};
 	p[1] = (struct pollfd){.fd = s->fd, .events = io->tx ? POLLOUT : POLLIN | POLLRDHUP};

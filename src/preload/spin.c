@@ -46,12 +46,31 @@ void cv_spin_feedback(uint32_t *budget, const struct cv_settings *set, bool paid
 	*budget = b ? (uint32_t)b : 1;
 }
 
-/* Until when (ticks) we take it that others want our CPU: a hint for all threads of the process. */
-static _Atomic uint64_t crowded;
+/* Until when (ticks) we take it that others want our CPU, or all of them: hints for all threads of the process. */
+static _Atomic uint64_t crowded, busy;
 
 uint64_t cv_spin_first(uint64_t now)
 {
 	return now < atomic_load_explicit(&crowded, memory_order_relaxed) ? now : now + CV_SPIN_FIRST_US * cv_ticks_per_us();
+}
+
+void cv_spin_lost(uint64_t now)
+{
+	/* A bucket that leaks, in ticks; threads that fall into each other's words do no harm. */
+	static _Atomic uint64_t full_until;
+	uint64_t t = atomic_load_explicit(&full_until, memory_order_relaxed), each = CV_SPIN_LOSS_US * cv_ticks_per_us();
+
+	t = (t > now ? t : now) + each;
+	if (t > now + CV_SPIN_LOSSES * each) {
+		t = now + CV_SPIN_LOSSES * each;
+		atomic_store_explicit(&busy, now + CV_SPIN_BUSY_US * cv_ticks_per_us(), memory_order_relaxed);
+	}
+	atomic_store_explicit(&full_until, t, memory_order_relaxed);
+}
+
+bool cv_spin_busy(uint64_t now)
+{
+	return now < atomic_load_explicit(&busy, memory_order_relaxed);
 }
 
 bool cv_spin_yield(uint64_t *at)
@@ -68,5 +87,8 @@ bool cv_spin_yield(uint64_t *at)
 	}
 	atomic_store_explicit(&crowded, after + CV_SPIN_CROWDED_US * cv_ticks_per_us(), memory_order_relaxed);
 	*at = after;
-	return took > CV_SPIN_LONG_US * cv_ticks_per_us();
+	if (took < CV_SPIN_LONG_US * cv_ticks_per_us())
+		return false;
+	cv_spin_lost(after);
+	return true;
 }

@@ -16,8 +16,8 @@
 #define ROUND_CALLS 1024     /* calls between two rounds */
 #define LISTEN_NS 500000000ull
 
-/* Pauses between a server's dials; the client may qualify a little later than we. */
-static const uint32_t redial_us[] = {100, 500, 2000, 8000, 30000, 100000, 200000};
+/* Pauses between a server's dials. The client qualifies a little later than we, and its agent may have to wait for a CPU. */
+static const uint32_t redial_us[] = {100, 300, 500, 1000, 2000, 3000, 5000, 8000, 12000, 20000, 30000, 50000, 80000, 120000};
 
 static struct cv_sock *seekers[BUCKETS]; /* clients, by tuple */
 static struct cv_sock *queue, **queue_end = &queue; /* clients that found all listeners taken */

@@ -54,6 +54,15 @@ static void end(struct cv_stream *s, int err)
 	s->ops->changed(s);
 }
 
+/* The peer died FROZEN: what it had accepted since N lies in the ring, though no fence says so. */
+static void end_in_ring(struct cv_stream *s)
+{
+	s->e.proven = true;
+	if (s->rx_state == CV_RAW)
+		cv_engine_set_rx(s, CV_DRAINING);
+	end(s, 0);
+}
+
 /* Protocol broken, or a deadline passed: the caller resets the connection. What arrived in order may still be read, the ring excepted. */
 void cv_engine_fail(struct cv_stream *s, enum cv_reason why)
 {
@@ -100,8 +109,28 @@ static int ring_ended(struct cv_stream *s, int err)
 	return 1;
 }
 
+/*
+ * Has the peer died FROZEN, with all that it accepted in its ring? If our fence lies unread in its twin its kernel sends a RST, though it has read all that was
+ * the application's.
+ */
+static bool died_frozen(const struct cv_stream *s, int err)
+{
+	if (s->ops->flushed || s->e.partial || s->e.cancel_seen || atomic_load_explicit(&s->rx.w->whole, memory_order_acquire) != CV_WHOLE_YES)
+		return false;
+	return err ? err == ECONNRESET && s->e.acked && s->e.fence_begun : cv_engine_unfenced(s);
+}
+
 static int fence_ended(struct cv_stream *s, int err)
 {
+	if (died_frozen(s, err)) {
+		if (!s->e.link_dead)
+			return 0; /* its CANCEL, or the link's end, tells whether it died at all */
+		if (s->e.peer_dead)
+			end_in_ring(s);
+		else
+			end(s, ECONNRESET);
+		return 1;
+	}
 	if (err) {
 		end(s, err);
 		return 1;
@@ -150,7 +179,10 @@ int cv_engine_twin_end(struct cv_stream *s, int err)
 		break;
 	case CV_WAIT_RAW:
 		if (s->e.link_dead && s->phase != CV_PH_IDLE) {
-			end(s, ECONNRESET);
+			if (s->e.peer_dead && cv_engine_unfenced(s)) /* raw_recv() has looked whether all before it is read */
+				end_in_ring(s);
+			else
+				end(s, ECONNRESET);
 			r = 1;
 		}
 		break;

@@ -55,6 +55,8 @@ void cv_engine_slow(struct cv_stream *s);
 void cv_engine_phase(struct cv_stream *s); /* LEAVING and all is done: IDLE */
 bool cv_engine_grow(struct cv_stream *s, uint64_t want, bool stalled);
 void cv_engine_whole(struct cv_stream *s, uint32_t whole);
+bool cv_engine_unfenced(const struct cv_stream *s);
+uint64_t cv_engine_waiting(const struct cv_stream *s);
 bool cv_engine_held(const struct cv_stream *s);
 bool cv_engine_unsettled(const struct cv_stream *s);
 int cv_engine_msg(struct cv_stream *s, uint32_t type, uint64_t a, uint64_t b, uint64_t c, const uint8_t *nonce);

@@ -44,6 +44,8 @@ void cv_engine_leave(struct cv_stream *s, enum cv_reason why)
 		if (s->rx_state == CV_RING)
 			cv_engine_set_rx(s, CV_DRAINING);
 	}
+	if (s->tx_state == CV_FROZEN && cv_engine_waiting(s))
+		cv_engine_whole(s, CV_WHOLE_HELD);
 	cv_engine_fence(s, s->e.initiator, &rec, CV_REC_RESUME);
 	rec.a = c;
 	rec.b = s->tx.tail + s->stage.len;
@@ -103,6 +105,7 @@ void cv_stream_link_down(struct cv_stream *s, enum cv_reason why)
 	if (s->phase == CV_PH_IDLE || s->e.link_dead)
 		return;
 	s->e.link_dead = true;
+	s->e.peer_dead = why == CV_REASON_PEER_DEAD;
 	s->e.by_twin = true;
 	if (s->e.twin_ended && s->e.rx_wait == CV_WAIT_RAW)
 		cv_engine_twin_end(s, 0);
@@ -201,7 +204,7 @@ static int take_resume(struct cv_stream *s, const struct cv_rec *r)
 
 	if (r->payload && (!s->e.fence_begun || r->payload > CV_PAYLOAD_MAX || r->payload > s->e.tx_n))
 		return -EPROTO;
-	if (r->a > s->tx.tail || (s->tx.tail && r->a < s->tx.head))
+	if (r->a > s->tx.tail || (s->tx.tail && r->a < s->tx.head) || (s->e.cancelled && r->a))
 		return -EPROTO;
 	if (!s->e.resumed) {
 		if (s->phase == CV_PH_LINKED || (s->phase == CV_PH_SWITCHING && s->e.fence_begun))
@@ -219,7 +222,8 @@ static int take_resume(struct cv_stream *s, const struct cv_rec *r)
 	if (r->b < c)
 		return -EPROTO;
 	s->e.resume_seen = true;
-	s->e.resend = CV_FAULT_IF(26) ? s->tx.tail : CV_FAULT_IF(25) ? s->tx.head : r->a;
+	if (!s->e.cancelled) /* else all that waits in the ring is on its way already */
+		s->e.resend = CV_FAULT_IF(26) ? s->tx.tail : CV_FAULT_IF(25) ? s->tx.head : r->a;
 	s->e.rx_fin = (r->flags & CV_RESUME_FIN) != 0;
 	s->e.owed = r->b - c + s->e.give.len;
 	s->e.payload_left = r->payload;
@@ -304,7 +308,8 @@ void cv_engine_twin_broken(struct cv_stream *s, int err)
 	bool rx_open = s->e.rx_wait >= CV_WAIT_UPTO && s->e.rx_wait <= CV_WAIT_PAYLOAD;
 
 	if (rx_open) { /* a RST may be the answer to our records: what is left to read tells how the peer ended */
-		s->e.twin_err = err == -EPIPE ? 0 : -err; /* EPIPE: its FIN came before the RST, and reading ends by that */
+		if (err != -EPIPE)
+			s->e.twin_err = -err; /* EPIPE: its FIN came before the RST, and reading ends by that */
 	} else if (err != -EPIPE && !s->e.rst_seen) {
 		atomic_store_explicit(&s->err, -err, memory_order_relaxed);
 		s->e.rst_seen = true;

@@ -31,7 +31,8 @@ struct cv_ring_w {
 	_Atomic uint32_t end;			    /* CV_END_*: the tail is final; stored after it */
 	/* Engine to engine, CV_WHOLE_*: should the writer die, may the reader take the end of what it sees for the end of the stream? */
 	_Atomic uint32_t whole;
-	uint32_t pad_[6];
+	_Atomic uint64_t n; /* engine to engine: bytes of the twin that go before the ring's first; stored before `whole` says YES */
+	uint32_t pad_[4];
 };
 _Static_assert(sizeof(struct cv_ring_w) == 64, "one cache line");
 

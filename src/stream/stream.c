@@ -133,10 +133,26 @@ void cv_engine_whole(struct cv_stream *s, uint32_t whole)
 #define CV_RING_MIN 4096u /* no generation is smaller */
 #endif
 
+/* The peer is FROZEN, and what it accepted since lies in its ring: should it die, that follows the last byte of the twin. */
+bool cv_engine_unfenced(const struct cv_stream *s)
+{
+	return !s->ops->flushed && !s->e.proven && atomic_load_explicit(&s->rx.w->whole, memory_order_acquire) == CV_WHOLE_YES &&
+	       atomic_load_explicit(&s->rx.w->tail, memory_order_acquire) != 0;
+}
+
+/* Likewise, and all that goes before has been read here. */
+static bool unfenced_next(struct cv_stream *s)
+{
+	uint64_t read, written;
+
+	return cv_engine_unfenced(s) && !s->ops->twin_offsets(s, &read, &written) && read == atomic_load_explicit(&s->rx.w->n, memory_order_relaxed);
+}
+
 /* An EOF of the twin now would mean that the peer died with bytes that it had accepted. */
 bool cv_engine_held(const struct cv_stream *s)
 {
-	return !s->ops->flushed && atomic_load_explicit(&s->rx.w->whole, memory_order_acquire) == CV_WHOLE_HELD && !CV_FAULT_IF(31);
+	return !s->ops->flushed && !CV_FAULT_IF(31) &&
+	       (atomic_load_explicit(&s->rx.w->whole, memory_order_acquire) == CV_WHOLE_HELD || cv_engine_unfenced(s));
 }
 
 /* After an upgrade was called off: can the peer still be FROZEN, or be sending what it held? Until it cannot, an EOF is to be judged by cv_engine_held(). */
@@ -197,6 +213,12 @@ bool cv_engine_grow(struct cv_stream *s, uint64_t want, bool stalled)
 	return true;
 }
 
+/* Bytes accepted while FROZEN. */
+uint64_t cv_engine_waiting(const struct cv_stream *s)
+{
+	return s->stage.len + s->tx.tail;
+}
+
 static ssize_t ring_send(struct cv_stream *s, const struct iovec *iov, int iovcnt, size_t total, bool stalled)
 {
 	struct cv_ring *g = &s->tx;
@@ -223,13 +245,20 @@ static ssize_t ring_send(struct cv_stream *s, const struct iovec *iov, int iovcn
 	return (ssize_t)done;
 }
 
-static ssize_t stage_send(struct cv_stream *s, const struct iovec *iov, int iovcnt, size_t total)
+/* FROZEN: into the ring where the peer would find it should we die, else aside. Nobody reads it there before the fence. */
+static ssize_t frozen_send(struct cv_stream *s, const struct iovec *iov, int iovcnt, size_t total)
 {
-	uint64_t room = s->lim.ring_max > s->stage.len ? s->lim.ring_max - s->stage.len : 0;
+	uint64_t waiting = cv_engine_waiting(s), room = s->lim.ring_max > waiting ? s->lim.ring_max - waiting : 0;
 	size_t n = (size_t)cv_min_u64(total, room);
+	ssize_t r;
 
 	if (!n)
 		return -EAGAIN;
+	if (!s->ops->flushed && !s->e.link_dead && !s->stage.len) {
+		r = ring_send(s, iov, iovcnt, n, true);
+		if (r != -EAGAIN)
+			return r;
+	}
 	cv_engine_whole(s, CV_WHOLE_HELD);
 	if (cv_spill_put(&s->stage, s->ops, iov, iovcnt, 0, n))
 		return -EAGAIN;
@@ -259,7 +288,7 @@ static CV_COLD ssize_t send_slow(struct cv_stream *s, const struct iovec *iov, i
 		return 0;
 	switch (s->tx_state) {
 	case CV_FROZEN:
-		return stage_send(s, iov, iovcnt, total);
+		return frozen_send(s, iov, iovcnt, total);
 	case CV_RING:
 		return ring_send(s, iov, iovcnt, total, stalled);
 	default:
@@ -387,6 +416,8 @@ static ssize_t ring_end(struct cv_stream *s, bool *again)
 	uint32_t end;
 	int64_t n;
 
+	if (s->e.rx_lim == 0) /* not ours to read yet */
+		return -EAGAIN;
 	CV_RACE(s);
 	end = atomic_load_explicit(&s->rx.w->end, memory_order_acquire);
 	if (!(end & (CV_END_FIN | CV_END_RST)))
@@ -460,6 +491,11 @@ static ssize_t raw_recv(struct cv_stream *s, const struct iovec *iov, int iovcnt
 	if (!s->ops->flushed) {
 		if (!cv_engine_held(s) || s->e.rst_seen)
 			return 0;
+		if (unfenced_next(s)) { /* if the link says that it died, what is in the ring follows */
+			s->e.twin_ended = true;
+			s->ops->changed(s);
+			return -EAGAIN;
+		}
 		s->rx_eof = s->reset_twin = s->e.rst_seen = true;
 		return -ECONNRESET;
 	}
@@ -533,7 +569,7 @@ static uint32_t poll_rx(struct cv_stream *s, uint32_t *twin, bool *ended)
 	}
 	if (s->e.proven && (there = cv_ring_readable_hint(&s->rx)) && s->rx.head < s->e.rx_lim)
 		bits |= EPOLLIN;
-	if (s->rx_state == CV_RING)
+	if (s->rx_state == CV_RING && s->e.rx_lim)
 		end = atomic_load_explicit(&s->rx.w->end, memory_order_acquire);
 	if (end & (CV_END_FIN | CV_END_RST)) { /* RDHUP as the kernel: when the FIN has come, not when it is reached */
 		*ended = true;
@@ -566,7 +602,7 @@ static uint32_t poll_tx(struct cv_stream *s, uint32_t *twin)
 		*twin |= EPOLLOUT | EPOLLHUP | EPOLLERR;
 		return 0;
 	case CV_FROZEN:
-		return s->stage.len < s->lim.ring_max ? EPOLLOUT : 0;
+		return cv_engine_waiting(s) < s->lim.ring_max ? EPOLLOUT : 0;
 	case CV_RING:
 		if (atomic_load_explicit(&s->ended, memory_order_relaxed)) {
 			*twin |= EPOLLOUT;
@@ -607,7 +643,7 @@ uint64_t cv_stream_outq(struct cv_stream *s)
 {
 	uint64_t n = s->stage.len + s->e.back.len, head;
 
-	if (s->tx_state != CV_RING && s->tx_state != CV_DRAINING)
+	if (s->tx_state == CV_RAW)
 		return n;
 	head = atomic_load_explicit(&s->tx.r->head, memory_order_relaxed);
 	return n + (head <= s->tx.tail ? s->tx.tail - head : 0);

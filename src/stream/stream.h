@@ -90,7 +90,7 @@ struct cv_stream {
 	_Atomic uint32_t ended; /* CV_END_* as recv saw them, when they mean that the peer has closed: advance() must look */
 
 	struct cv_epoch {
-		bool initiator, link_dead, cancelled, cancel_seen, by_twin, await;
+		bool initiator, link_dead, peer_dead, cancelled, cancel_seen, by_twin, await;
 		bool acked, fence_begun, fence_done, proven, resumed, resume_seen, tx_wait, was_ring;
 		bool rx_fin, rst_seen, twin_ended, grow_failed, refused;
 		uint8_t rx_wait;	  /* enum cv_rx_wait */

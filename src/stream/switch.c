@@ -47,6 +47,7 @@ static void freeze(struct cv_stream *s)
 		cv_engine_cancel(s, CV_REASON_CALL);
 		return;
 	}
+	atomic_store_explicit(&s->tx.w->n, s->e.tx_n, memory_order_relaxed);
 	cv_engine_whole(s, CV_WHOLE_YES);
 	cv_engine_set_tx(s, CV_FROZEN);
 	cv_engine_msg(s, CV_MSG_SWITCH, CV_FAULT_IF(13) ? s->e.tx_n + 1 : s->e.tx_n, 0, 0, NULL);
@@ -92,6 +93,8 @@ int cv_stream_accept(struct cv_stream *s, const struct cv_msg *open, const uint8
 /* Only while no byte of our fence is written. rx: the peer may have fenced if it has our SWITCH_ACK: then the twin, or its CANCEL, decides. */
 void cv_engine_cancel(struct cv_stream *s, enum cv_reason why)
 {
+	uint64_t waiting = 0;
+
 	s->reason = (uint8_t)why;
 	if (s->phase == CV_PH_OPENING) {
 		s->phase = CV_PH_IDLE;
@@ -103,10 +106,12 @@ void cv_engine_cancel(struct cv_stream *s, enum cv_reason why)
 	s->e.cancelled = true;
 	s->e.out_len = s->e.out_off = 0;
 	s->e.by_twin = s->e.link_dead;
-	if (s->tx_state == CV_FROZEN && !s->stage.len) /* before the peer hears of it and looks */
-		cv_engine_whole(s, CV_WHOLE_TWIN);
+	if (s->tx_state == CV_FROZEN) { /* before the peer hears of it and looks */
+		waiting = cv_engine_waiting(s);
+		cv_engine_whole(s, waiting ? CV_WHOLE_HELD : CV_WHOLE_TWIN);
+	}
 	if (!CV_FAULT_IF(14))
-		cv_engine_msg(s, CV_MSG_CANCEL, why, s->stage.len, 0, NULL);
+		cv_engine_msg(s, CV_MSG_CANCEL, why, waiting, 0, NULL);
 	if (s->e.rx_wait == CV_WAIT_UPTO && !s->e.link_dead) {
 		cv_engine_rx_raw(s, 0);
 	} else if (s->e.rx_wait == CV_WAIT_RAW) { /* it may be FROZEN, or become so before it hears of this */
@@ -115,7 +120,7 @@ void cv_engine_cancel(struct cv_stream *s, enum cv_reason why)
 		s->e.rx_lim = 0;
 		cv_engine_set_rx(s, CV_DRAINING);
 	}
-	if (s->tx_state == CV_FROZEN && s->stage.len) {
+	if (s->tx_state == CV_FROZEN && waiting) {
 		cv_engine_set_tx(s, CV_DRAINING);
 	} else if (s->tx_state == CV_FROZEN) {
 		cv_engine_set_tx(s, CV_RAW);
@@ -379,6 +384,7 @@ static int at_n(struct cv_stream *s)
 	s->e.rx_wait = CV_WAIT_REC;
 	s->e.moved++;
 	if (s->phase == CV_PH_SWITCHING) {
+		s->e.rx_lim = 0; /* what it holds there is ours to read once we cannot call it off any more */
 		cv_engine_set_rx(s, CV_RING);
 	} else { /* we have told C = 0, or nothing */
 		s->e.rx_lim = 0;
@@ -423,6 +429,7 @@ int cv_engine_enter_ring(struct cv_stream *s)
 		return 0;
 	s->phase = CV_PH_LINKED;
 	s->e.was_ring = true;
+	s->e.rx_lim = UINT64_MAX;
 	s->switches++;
 	s->reason = CV_REASON_NONE;
 	fits = stage_to_ring(s);

@@ -48,7 +48,7 @@ static void check_eof(int x)
 		fail("side %d: EOF, but the peer closed with bytes unread", x);
 	if (me->got == peer->sent || me->reset || W.chaos_reset)
 		return;
-	if (peer->killed && (W.flushing_kill || me->s.handover || me->handed || (W.rdma && !me->s.e.proven && peer->s.stage.len) || (me->called_off && peer->s.stage.len)))
+	if (peer->killed && (W.flushing_kill || me->s.handover || me->handed || (W.rdma && !me->s.e.proven && unsent(&peer->s)) || (me->called_off && unsent(&peer->s))))
 		return; /* killed while its stage went out after an upgrade was called off: the one documented exception */
 	fail("side %d: EOF after %lu of %lu bytes", x, (unsigned long)me->got, (unsigned long)peer->sent);
 }
@@ -71,7 +71,7 @@ static bool capacity_left(const struct cv_stream *s)
 	uint64_t head = atomic_load_explicit(&s->tx.r->head, memory_order_relaxed);
 
 	if (s->tx_state == CV_FROZEN)
-		return s->stage.len < s->lim.ring_max;
+		return cv_engine_waiting(s) < s->lim.ring_max;
 	return s->tx_state == CV_RING && !s->e.grow_failed && !s->e.link_dead && s->tx.tail - head < s->lim.ring_max &&
 	       s->tx.gen[s->tx.gens - 1].size < s->lim.ring_max && s->tx.tail > 0;
 }

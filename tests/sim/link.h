@@ -43,6 +43,7 @@ static bool lane_show_w(struct lane *l, bool part)
 	if (part && l->w_real.whole == l->w_seen.whole)
 		return true;
 	COPY(l->w_seen, l->w_real, end);
+	COPY(l->w_seen, l->w_real, n);
 	COPY(l->w_seen, l->w_real, whole);
 	return true;
 }

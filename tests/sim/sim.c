@@ -154,7 +154,7 @@ static void invariants(int x)
 		fail("side %d: rx's fast path is open", x);
 	if (s->tx_state == CV_RING && !(s->e.proven && s->e.fence_done))
 		fail("side %d: in the ring without the peer's fence", x);
-	if (W.side[x].slot >= 0 && s->tx.tail && !s->e.was_ring)
+	if (W.rdma && W.side[x].slot >= 0 && s->tx.tail && !s->e.was_ring)
 		fail("side %d: bytes in the ring before the fence", x);
 	if (s->rx_state == CV_FROZEN && W.pipe[!x].read > s->e.rx_n)
 		fail("side %d: read beyond N", x);
@@ -280,7 +280,7 @@ static void kill_process(int x)
 	me->killed = true;
 	me->got_at_end = me->got;
 	/* Not to be told from an end: bytes held back for an upgrade that is called off already, and nobody looks at its lines any more. */
-	if (s->stage.len && (peer->s.phase == CV_PH_IDLE || peer->slot != me->slot || (W.rdma && (peer->s.phase == CV_PH_LEAVING || s->phase == CV_PH_LEAVING))))
+	if (unsent(s) && (peer->s.phase == CV_PH_IDLE || peer->slot != me->slot || (W.rdma && (peer->s.phase == CV_PH_LEAVING || s->phase == CV_PH_LEAVING))))
 		W.flushing_kill = true;
 	me->clean_kill = !W.rdma && s->phase == CV_PH_LINKED && peer->s.phase == CV_PH_LINKED && !W.link_died && !W.chaos_reset;
 	if (me->clean_kill)
@@ -334,7 +334,7 @@ static void bypass(int x)
 	struct side *me = &W.side[x];
 	ssize_t n;
 
-	if (me->s.tx_state != CV_FROZEN || me->s.e.fence_begun || me->s.stage.len || me->app_shut || me->dead || me->s.phase != CV_PH_SWITCHING)
+	if (me->s.tx_state != CV_FROZEN || me->s.e.fence_begun || unsent(&me->s) || me->app_shut || me->dead || me->s.phase != CV_PH_SWITCHING)
 		return;
 	n = k_send(x, bytes_of(x, me->sent), (size_t)cv_min_u64(me->to_send - me->sent, 1 + rnd_below(80)));
 	if (n > 0) {

@@ -105,6 +105,14 @@ extern uint64_t seen_moves[2][4][4];
 
 #define SIDE(st) ((int)(cv_container_of(st, struct side, s) - W.side))
 
+/* Accepted while FROZEN, and neither fenced nor on the twin by now. */
+static inline uint64_t unsent(const struct cv_stream *s)
+{
+	if (s->tx_state == CV_FROZEN)
+		return cv_engine_waiting(s);
+	return s->stage.len + (s->tx_state == CV_DRAINING && !s->e.was_ring ? s->tx.tail - s->e.resend : 0);
+}
+
 static inline uint64_t rnd(void)
 {
 	W.rng ^= W.rng << 13;
