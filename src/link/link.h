@@ -52,6 +52,8 @@ struct cv_bell {
 struct cv_wait {
 	_Atomic uint32_t *word;
 	uint32_t value;
+	const uint32_t *also; /* a word of this process that ends the wait when it differs already; NULL: none */
+	uint32_t also_value;
 };
 
 typedef void (*cv_bell_fn)(void *arg, struct cv_stream *s);

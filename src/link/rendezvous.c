@@ -225,6 +225,8 @@ static void knocked(struct cv_watch *w, uint32_t events)
 
 	(void)events;
 	fd = cv_fd_new(SYS_accept4, w->fd, 0, 0, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd == -EMFILE || fd == -ENFILE) /* it would be reported again and again; the search ends without an answer */
+		cv_agent_watch(w, 0);
 	if (fd < 0)
 		return;
 	call_new(fd, false);

@@ -138,6 +138,19 @@ int cv_shm_send(struct cv_shm_link *l, const struct cv_shm_pkt *p, int fd)
 
 enum { SLOT_USED = 1, SLOT_WE_BYE = 2, SLOT_PEER_BYE = 4 };
 
+/* The pointers first: a poll without locks may still be looking at the ring's last life. */
+static void set_ring(struct cv_ring *g, struct cv_ring_w *w, struct cv_ring_r *r, uint8_t *base, uint64_t size)
+{
+	g->w = w;
+	g->r = r;
+	g->gen[0] = (struct cv_ring_gen){.base = base, .size = size};
+	for (unsigned i = 1; i < CV_RING_GENS; i++)
+		g->gen[i] = (struct cv_ring_gen){0};
+	g->gens = 1;
+	g->first = 0;
+	g->tail = g->head = 0;
+}
+
 void cv_shm_set_lines(struct cv_shm_link *l, struct cv_stream *s, uint32_t slot)
 {
 	struct cv_shm_slot *m = &l->seg->slot[slot];
@@ -151,15 +164,8 @@ void cv_shm_set_lines(struct cv_shm_link *l, struct cv_stream *s, uint32_t slot)
 	p->extras = 0;
 	p->mine = &m->want[me];
 	p->peer = &m->want[!me];
-	memset(&s->tx, 0, sizeof(s->tx));
-	memset(&s->rx, 0, sizeof(s->rx));
-	s->tx.w = &m->w[me];
-	s->tx.r = &m->r[me];
-	s->rx.w = &m->w[!me];
-	s->rx.r = &m->r[!me];
-	s->tx.gen[0] = (struct cv_ring_gen){.base = l->rings + (2ull * slot + (unsigned)me) * l->ring, .size = l->ring};
-	s->rx.gen[0] = (struct cv_ring_gen){.base = l->rings + (2ull * slot + (unsigned)!me) * l->ring, .size = l->ring};
-	s->tx.gens = s->rx.gens = 1;
+	set_ring(&s->tx, &m->w[me], &m->r[me], l->rings + (2ull * slot + (unsigned)me) * l->ring, l->ring);
+	set_ring(&s->rx, &m->w[!me], &m->r[!me], l->rings + (2ull * slot + (unsigned)!me) * l->ring, l->ring);
 	atomic_fetch_add_explicit(&l->attached, 1, memory_order_relaxed);
 	atomic_store_explicit(&l->streams[slot], s, memory_order_release);
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The shm link's data path: publish, credit, bells, waits. One screen from send() to the peer's doorbell. */
+#include "../base/clock.h"
 #include "../observe/stats.h"
 #include "shm.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <time.h>
 
 static struct cv_shm_want *mine(const struct cv_stream *s)
@@ -305,14 +307,41 @@ static struct cv_wait shm_wait_begin(struct cv_stream *s, bool tx)
 	return w;
 }
 
+static struct timespec timespec_of(uint64_t ns)
+{
+	return (struct timespec){.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
+}
+
+/* On both words: what changed before the call ends it at once. -ENOSYS: before Linux 5.16, or a sandbox forbids it. */
+static long wait_on_both(const struct cv_wait *w, uint64_t timeout_ns)
+{
+	static _Atomic bool missing;
+	struct futex_waitv v[2] = {{.val = w->value, .uaddr = (uintptr_t)w->word, .flags = FUTEX_32},
+				   {.val = w->also_value, .uaddr = (uintptr_t)w->also, .flags = FUTEX_32 | FUTEX_PRIVATE_FLAG}};
+	struct timespec until;
+	long err;
+
+	if (!w->also || atomic_load_explicit(&missing, memory_order_relaxed))
+		return -ENOSYS;
+	if (timeout_ns != UINT64_MAX)
+		until = timespec_of(cv_now_ns() + timeout_ns);
+	err = cv_sys5(SYS_futex_waitv, v, 2, 0, timeout_ns == UINT64_MAX ? NULL : &until, CLOCK_MONOTONIC);
+	if (err != -ENOSYS && err != -EPERM)
+		return err;
+	atomic_store_explicit(&missing, true, memory_order_relaxed);
+	return -ENOSYS;
+}
+
 static int shm_wait(const struct cv_wait *w, uint64_t timeout_ns)
 {
-	struct timespec ts = {.tv_sec = (time_t)(timeout_ns / 1000000000u), .tv_nsec = (long)(timeout_ns % 1000000000u)};
+	struct timespec ts = timespec_of(timeout_ns);
 	long err;
 
 	cv_count(CV_CTR_SLEEPS, 1);
 	/* A segment that went away meanwhile gives EFAULT: look again. */
-	err = cv_sys4(SYS_futex, w->word, FUTEX_WAIT, w->value, timeout_ns == UINT64_MAX ? NULL : &ts);
+	err = wait_on_both(w, timeout_ns);
+	if (err == -ENOSYS)
+		err = cv_sys4(SYS_futex, w->word, FUTEX_WAIT, w->value, timeout_ns == UINT64_MAX ? NULL : &ts);
 	return err == -EINTR || err == -ETIMEDOUT ? (int)err : 0;
 }
 

@@ -222,6 +222,8 @@ static int sleep_linked(struct io *io, ssize_t *r)
 		return 1;
 	if (cv_signals_seen() != io->signals)
 		return interrupted(io);
+	ticket.also = &cv_signals_here; /* a handler that runs between here and the sleep */
+	ticket.also_value = io->signals;
 	err = s->link_ops->wait(&ticket, left);
 	return err == -EINTR ? interrupted(io) : 0;
 }

@@ -252,6 +252,8 @@ static int sleep_lone(struct set *p, struct cv_sock *s, uint64_t left)
 		return 0;
 	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
 	/* Without an end the kernel would resume it after a handler with SA_RESTART: poll always ends with EINTR. */
+	ticket.also = &cv_signals_here;
+	ticket.also_value = p->signals;
 	r = s->link_ops->wait(&ticket, cv_min_u64(left, LONG_NS));
 	pthread_setcanceltype(type, NULL);
 	return r == -EINTR ? r : 0;

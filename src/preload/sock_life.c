@@ -48,10 +48,10 @@ static CV_COLD void give_up(struct cv_sock *s, enum cv_leave how)
 	cv_agent_post(&s->work);
 }
 
-int cv_sock_fall_back(struct cv_sock *s, enum cv_leave how, enum cv_reason why, bool stay_out)
+/* until: at the latest; the policy's bound counts all the same. */
+static int fall_back(struct cv_sock *s, enum cv_leave how, enum cv_reason why, bool stay_out, uint64_t until)
 {
 	struct cv_waiter w = {.wake_fd = -1};
-	uint64_t until;
 	bool done;
 
 	if (atomic_load_explicit(&s->foreign, memory_order_relaxed))
@@ -70,7 +70,7 @@ int cv_sock_fall_back(struct cv_sock *s, enum cv_leave how, enum cv_reason why, 
 	if (done)
 		return 0;
 	w.wake_fd = cv_thread_wake_fd();
-	until = cv_now_ns() + (s->set ? s->set->handover_timeout : FALL_BACK_DEFAULT_NS);
+	until = cv_min_u64(until, cv_now_ns() + (s->set ? s->set->handover_timeout : FALL_BACK_DEFAULT_NS));
 	cv_sock_add_waiter(s, &w);
 	for (;;) {
 		cv_sock_lock(s);
@@ -90,6 +90,11 @@ int cv_sock_fall_back(struct cv_sock *s, enum cv_leave how, enum cv_reason why, 
 		cv_sock_unlock(s);
 	}
 	return done ? 0 : -ETIMEDOUT;
+}
+
+int cv_sock_fall_back(struct cv_sock *s, enum cv_leave how, enum cv_reason why, bool stay_out)
+{
+	return fall_back(s, how, why, stay_out, UINT64_MAX);
 }
 
 /* ---- calls ---------------------------------------------------------------------------------------------------------------------- */
@@ -128,17 +133,17 @@ int cv_sock_shutdown(struct cv_sock *s, int fd, int how)
 int cv_sock_ioctl(struct cv_sock *s, int fd, unsigned long req, int *out)
 {
 	int twin = 0, ret = 0;
+	uint64_t left;
 
 	if (atomic_load_explicit(&s->mode, memory_order_acquire) == CV_PLAIN)
 		return CV_IO_REAL;
 	cv_sock_lock(s);
 	switch (cv_sock_at(s, fd) ? req : 0) {
 	case FIONREAD:
-		*out = (int)cv_min_u64(cv_stream_inq(&s->st), INT32_MAX);
-		if (s->st.rx_state == CV_RAW) {
+		left = cv_stream_raw_left(&s->st);
+		if (left)
 			ret = (int)cv_sys3(SYS_ioctl, fd, FIONREAD, &twin);
-			*out += twin;
-		}
+		*out = (int)cv_min_u64(cv_stream_inq(&s->st) + cv_min_u64((uint64_t)twin, left), INT32_MAX);
 		break;
 	case TIOCOUTQ:
 	case SIOCOUTQNSD:
@@ -259,7 +264,7 @@ static void exit_sock(struct cv_sock *s, void *arg)
 	if (s->foreign || s->mode == CV_PLAIN)
 		return;
 	if (cv_owner_shared(s) && !s->closing && s->fd >= 0) { /* children may go on with it */
-		cv_sock_fall_back(s, CV_LEAVE_HANDOVER, CV_REASON_FORK, true);
+		fall_back(s, CV_LEAVE_HANDOVER, CV_REASON_FORK, true, until);
 		return;
 	}
 	if (!s->closing)

@@ -648,3 +648,14 @@ uint64_t cv_stream_outq(struct cv_stream *s)
 	head = atomic_load_explicit(&s->tx.r->head, memory_order_relaxed);
 	return n + (head <= s->tx.tail ? s->tx.tail - head : 0);
 }
+
+uint64_t cv_stream_raw_left(struct cv_stream *s)
+{
+	uint64_t read, written;
+
+	if (s->rx_state == CV_RAW)
+		return UINT64_MAX;
+	if (s->rx_state != CV_FROZEN || s->e.rx_wait != CV_WAIT_UPTO || s->ops->twin_offsets(s, &read, &written) || read > s->e.rx_n)
+		return 0;
+	return s->e.rx_n - read;
+}

@@ -139,6 +139,8 @@ int cv_stream_error(struct cv_stream *s, bool take);
 /* Bytes readable without the twin (FIONREAD), and bytes sent that the peer has not consumed (SIOCOUTQ). */
 uint64_t cv_stream_inq(struct cv_stream *s);
 uint64_t cv_stream_outq(struct cv_stream *s);
+/* How many bytes of the twin are still the application's to read: UINT64_MAX = all. */
+uint64_t cv_stream_raw_left(struct cv_stream *s);
 
 /* ---- switching ------------------------------------------------------------------------------------------------------------- */
 
