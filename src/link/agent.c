@@ -156,31 +156,12 @@ static CV_COLD void epoll_lost(int err)
 	cv_sys2(SYS_nanosleep, &ts, NULL);
 }
 
-/* It has little to do, and others wait for it: let the scheduler run it soon (Linux 6.12; earlier ones take it as it is). */
-static void ask_for_short_turns(void)
-{
-	struct {
-		uint32_t size, policy;
-		uint64_t flags;
-		int32_t nice;
-		uint32_t priority;
-		uint64_t runtime, deadline, period;
-	} attr;
-
-	if (cv_sys4(SYS_sched_getattr, 0, &attr, sizeof(attr), 0) < 0 || attr.policy)
-		return;
-	attr.size = sizeof(attr);
-	attr.runtime = 100000;
-	cv_sys3(SYS_sched_setattr, 0, &attr, 0);
-}
-
 static void *agent_main(void *arg)
 {
 	struct epoll_event ev[AGENT_EVENTS];
 	int timeout = -1;
 
 	(void)arg;
-	ask_for_short_turns();
 	atomic_store_explicit(&agent.tid, (int)cv_sys0(SYS_gettid), memory_order_relaxed);
 	for (;;) {
 		long n = cv_sys6(SYS_epoll_pwait, agent.epfd, (long)ev, AGENT_EVENTS, timeout, 0, 0);

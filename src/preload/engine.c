@@ -33,18 +33,26 @@ static ssize_t twin_recv(struct cv_stream *st, void *buf, size_t len, bool peek)
 	return fd < 0 ? -EAGAIN : cv_sys6(SYS_recvfrom, fd, (long)buf, (long)len, MSG_DONTWAIT | (peek ? MSG_PEEK : 0), 0, 0);
 }
 
-bool cv_engine_established(const struct cv_sock *s)
+/* include/net/tcp_states.h: libc's netinet/tcp.h, which has them too, does not go with linux/tcp.h. */
+enum { TCP_ESTABLISHED = 1, TCP_TIME_WAIT = 6, TCP_CLOSE = 7, TCP_CLOSE_WAIT = 8, TCP_LAST_ACK = 9, TCP_CLOSING = 11 };
+
+static uint8_t tcp_state(const struct cv_sock *s)
 {
 	struct tcp_info info = {0};
 	socklen_t len = sizeof(info);
 
-	return cv_sys5(SYS_getsockopt, s->fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 && info.tcpi_state == 1 /* TCP_ESTABLISHED */;
+	return cv_sys5(SYS_getsockopt, s->fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 ? info.tcpi_state : TCP_CLOSE;
 }
 
-/* The kernel counts the peer's FIN among the bytes received. States: include/net/tcp_states.h. */
+bool cv_engine_established(const struct cv_sock *s)
+{
+	return tcp_state(s) == TCP_ESTABLISHED;
+}
+
+/* The kernel counts the peer's FIN among the bytes received. */
 static uint64_t fin_counted(uint8_t state)
 {
-	return state == 6 /* TIME_WAIT */ || state == 8 /* CLOSE_WAIT */ || state == 9 /* LAST_ACK */ || state == 11 /* CLOSING */;
+	return state == TCP_TIME_WAIT || state == TCP_CLOSE_WAIT || state == TCP_LAST_ACK || state == TCP_CLOSING;
 }
 
 static int offsets_once(const struct cv_sock *s, uint64_t *rd, uint64_t *wr)
@@ -86,9 +94,11 @@ static int twin_offsets(struct cv_stream *st, uint64_t *rd, uint64_t *wr)
 	return err ? err : -EAGAIN;
 }
 
-static bool twin_whole(struct cv_stream *st)
+static bool twin_alive(struct cv_stream *st)
 {
-	return cv_engine_established(cv_sock_of(st));
+	uint8_t state = tcp_state(cv_sock_of(st));
+
+	return state == TCP_ESTABLISHED || state == TCP_CLOSE_WAIT;
 }
 
 static void twin_shut_wr(struct cv_stream *st)
@@ -157,7 +167,7 @@ static int no_grow(struct cv_stream *st, uint64_t size, uint8_t **base, uint64_t
 
 #define ENGINE_OPS(publish_, credit_, msg_, grow_) \
 	{ \
-		.twin_send = twin_send, .twin_recv = twin_recv, .twin_offsets = twin_offsets, .twin_whole = twin_whole, .twin_shut_wr = twin_shut_wr, \
+		.twin_send = twin_send, .twin_recv = twin_recv, .twin_offsets = twin_offsets, .twin_alive = twin_alive, .twin_shut_wr = twin_shut_wr, \
 		.changed = changed, .random = randomness, .alloc = page_alloc, .free = page_free, .publish = publish_, \
 		.credit = credit_, .msg = msg_, .grow = grow_, \
 	}

@@ -17,9 +17,10 @@ static uint64_t arrived_raw(const struct cv_sock *s)
 	return info.tcpi_bytes_received;
 }
 
+/* Without what still waits there: it will be news. */
 static uint64_t arrived_ring(const struct cv_sock *s)
 {
-	return s->st.e.rx_n + atomic_load_explicit(&s->st.rx.w->tail, memory_order_relaxed);
+	return s->st.e.rx_n + cv_min_u64(atomic_load_explicit(&s->st.rx.w->tail, memory_order_relaxed), s->st.e.rx_lim);
 }
 
 #define BUSY UINT64_MAX

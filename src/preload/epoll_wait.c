@@ -88,9 +88,10 @@ void cv_epoll_nest(struct cv_epoll *outer, int fd)
 
 /* ---- waiting --------------------------------------------------------------------------------------------------------------------- */
 
-#define IN_VAIN_YIELD 4
-#define IN_VAIN_NAP 100
-#define IN_VAIN_WARN 2100 /* two seconds later */
+#define IN_VAIN_FEW 4	  /* wake-ups: then a short sleep after each, */
+#define IN_VAIN_LONG 100  /* then a long one, */
+#define IN_VAIN_WARN 2100 /* and two seconds later a word */
+#define NAP_NS 20000
 
 struct wait {
 	struct cv_epoll *e;
@@ -110,7 +111,7 @@ static void spin(struct wait *w, uint64_t until)
 	struct cv_epoll *e = w->e;
 	struct cv_bell *bell[CV_EP_HOT];
 	bool (*pending[CV_EP_HOT])(const struct cv_bell *b);
-	uint64_t last = cv_ticks();
+	uint64_t last;
 	unsigned n = 0;
 
 	cv_lock(&e->lock);
@@ -120,6 +121,7 @@ static void spin(struct wait *w, uint64_t until)
 	}
 	e->pollers++;
 	cv_unlock(&e->lock);
+	last = cv_ticks();
 	for (;;) {
 		bool got = atomic_load_explicit(&e->ready_head, memory_order_relaxed) != NULL;
 		uint64_t now;
@@ -161,14 +163,12 @@ static uint64_t ns_left(const struct wait *w)
  * The kernel reports what the program shall not see: the twin of a connection that is being switched, say. Whoever works on that may need this CPU. If it
  * does not end, the kernel has a registration that has no record here.
  */
-static CV_COLD void woken_in_vain(struct wait *w)
+static CV_COLD void woken_in_vain(struct wait *w, uint64_t left)
 {
-	struct timespec ms = {.tv_nsec = 1000000};
+	struct timespec ts = {.tv_nsec = w->in_vain < IN_VAIN_LONG ? NAP_NS : 1000000};
 
-	if (++w->in_vain > IN_VAIN_NAP)
-		cv_sys2(SYS_nanosleep, &ms, 0);
-	else if (w->in_vain > IN_VAIN_YIELD)
-		cv_sys0(SYS_sched_yield);
+	if (++w->in_vain > IN_VAIN_FEW && left > (uint64_t)ts.tv_nsec && !w->mask)
+		cv_sys2(SYS_nanosleep, &ts, 0);
 	if (w->in_vain == IN_VAIN_WARN)
 		cv_warn_once("epoll set %d: the kernel reports a descriptor that culvert has no record of", w->e->fd);
 }
@@ -203,12 +203,11 @@ static int sleep_once(struct wait *w, uint64_t left)
 		return -err;
 	kept = cv_ep_filter(e, w->ev, n);
 	if (unlikely(n > 0 && !kept))
-		woken_in_vain(w);
+		woken_in_vain(w, left);
 	return kept;
 }
 
 #define NAPS_MAX 2
-#define NAP_NS 20000
 #define NAP_BATCH 3 /* events that the last waits brought, at least */
 
 /*
@@ -288,17 +287,17 @@ static int wait_served(struct wait *w)
 			break;
 		if (spin_some(w, left) || nap(w, left, &naps)) {
 			ask = CV_EP_ASK_DUE;
-			if (unlikely(cv_signals_seen() != w->signals)) {
-				n = cv_ep_look(e, w->epfd, w->ev, w->max, CV_EP_KERNEL_SPIN_US, CV_EP_ASK_MUST);
-				n = n ? n : -EINTR;
+		} else {
+			ask = CV_EP_ASK_FAIR;
+			n = cv_ep_complete(e, w->ev, w->max, sleep_once(w, left));
+			if (n)
 				break;
-			}
-			continue;
 		}
-		ask = CV_EP_ASK_FAIR;
-		n = cv_ep_complete(e, w->ev, w->max, sleep_once(w, left));
-		if (n)
+		if (unlikely(cv_signals_seen() != w->signals)) {
+			n = cv_ep_look(e, w->epfd, w->ev, w->max, CV_EP_KERNEL_SPIN_US, CV_EP_ASK_MUST);
+			n = n ? n : -EINTR;
 			break;
+		}
 	}
 	if (n > 0)
 		e->batch += (uint32_t)((n * 16 - (int)e->batch) / 4);

@@ -347,13 +347,11 @@ static void offer(struct cv_sock *s)
 	enum cv_reason why = still(s);
 
 	s->answered = NULL;
-	if (why != CV_REASON_NONE)
-		;
-	else if (!l || !l->up)
+	if (why == CV_REASON_NONE && (!l || !l->up))
 		why = CV_REASON_PEER_ABSENT;
-	else if (!cv_holder_is(&s->tuple, false, l->peer_uid))
+	if (why == CV_REASON_NONE && !cv_holder_is(&s->tuple, false, l->peer_uid))
 		why = CV_REASON_STRANGER;
-	else if (cv_shm_attach(l, &s->st, &s->tuple)) /* full, or down, since the dial: from the start */
+	if (why == CV_REASON_NONE && cv_shm_attach(l, &s->st, &s->tuple)) /* full, or down, since the dial: from the start */
 		why = CV_REASON_NO_SLOT;
 	seek_end(s);
 	if (why != CV_REASON_NONE) {

@@ -254,7 +254,7 @@ static ssize_t frozen_send(struct cv_stream *s, const struct iovec *iov, int iov
 
 	if (!n)
 		return -EAGAIN;
-	if (!s->ops->flushed && !s->e.link_dead && !s->stage.len) {
+	if (!s->ops->flushed && !s->e.link_dead && !s->stage.len && !CV_FAULT_IF(47)) {
 		r = ring_send(s, iov, iovcnt, n, true);
 		if (r != -EAGAIN)
 			return r;

@@ -26,8 +26,8 @@ struct cv_stream_ops {
 	ssize_t (*twin_recv)(struct cv_stream *s, void *buf, size_t len, bool peek);
 	/* Bytes read from and written to the twin since it was connected, by the kernel's own count. 0 or -errno. */
 	int (*twin_offsets)(struct cv_stream *s, uint64_t *read, uint64_t *written);
-	/* Has the twin both its directions still, as far as its kernel has heard? */
-	bool (*twin_whole)(struct cv_stream *s);
+	/* Is it still this connection's, not a dead one's whose addresses may be another's by now? The peer may have ended. */
+	bool (*twin_alive)(struct cv_stream *s);
 	void (*twin_shut_wr)(struct cv_stream *s);
 	/* Send a control message. 0; -EPIPE when the link is dead (the engine learns of it by cv_stream_link_down()). */
 	int (*msg)(struct cv_stream *s, const struct cv_msg *m);

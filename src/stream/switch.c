@@ -32,14 +32,14 @@ static bool may_switch(struct cv_stream *s)
 
 /*
  * tx stops at N and the peer hears of it. A dead connection's addresses may be another's already, and the socket still wait to be read: an offer of the one may
- * have met the other. Both sides look at the twin here, the initiator after the other: two whole ones of the same addresses are one connection's.
+ * have met the other. Both sides look at the twin here, the initiator after the other: two living ones of the same addresses are one connection's.
  */
 static void freeze(struct cv_stream *s)
 {
 	uint64_t read;
 
 	s->phase = CV_PH_SWITCHING;
-	if (!s->ops->twin_whole(s) && !CV_FAULT_IF(46)) {
+	if (!s->ops->twin_alive(s) && !CV_FAULT_IF(46)) {
 		cv_engine_cancel(s, CV_REASON_HALF_CLOSED);
 		return;
 	}
@@ -383,13 +383,9 @@ static int at_n(struct cv_stream *s)
 	s->e.proven = true;
 	s->e.rx_wait = CV_WAIT_REC;
 	s->e.moved++;
-	if (s->phase == CV_PH_SWITCHING) {
-		s->e.rx_lim = 0; /* what it holds there is ours to read once we cannot call it off any more */
-		cv_engine_set_rx(s, CV_RING);
-	} else { /* we have told C = 0, or nothing */
-		s->e.rx_lim = 0;
-		cv_engine_set_rx(s, CV_DRAINING);
-	}
+	/* What waits in the ring is ours to read once we cannot call it off any more; if we have, we have told C = 0, or nothing. */
+	s->e.rx_lim = 0;
+	cv_engine_set_rx(s, s->phase == CV_PH_SWITCHING ? CV_RING : CV_DRAINING);
 	return 1;
 }
 

@@ -17,7 +17,7 @@ enum cv_msg_type {
 	CV_MSG_NAK,	   /* declined: a = enum cv_reason */
 	CV_MSG_SWITCH,	   /* my tx is frozen; a = N, the twin offset after my last raw byte */
 	CV_MSG_SWITCH_ACK, /* I have read your raw bytes up to N */
-	CV_MSG_CANCEL,	   /* I have written no byte of a fence and go on raw; a = enum cv_reason, b = staged bytes that follow N on the twin */
+	CV_MSG_CANCEL,	   /* I have written no byte of a fence and go on raw; a = enum cv_reason, b = bytes that waited and follow N on the twin */
 	CV_MSG_GROW,	   /* ring generation a starts at offset b, size c; memory comes with it */
 };
 

@@ -14,6 +14,9 @@ static void check_reset(int x, const char *what, ssize_t err)
 		return;
 	if (peer->killed && peer->clean_kill && me->sent == peer->got)
 		fail("side %d: %s gives %zd though the peer died with all read and all sent", x, what, err);
+	if (peer->killed && peer->frozen_kill && me->sent == peer->peer_sent_at_kill && me->got < peer->sent)
+		fail("side %d: %s gives %zd after %lu of %lu bytes, which the peer that died FROZEN had in its ring", x, what, err, (unsigned long)me->got,
+		     (unsigned long)peer->sent);
 	if (peer->killed)
 		return;
 	if (peer->app_closed && (me->sent > peer->got_at_end || peer->unread_close))

@@ -32,7 +32,7 @@ static int ghost_offsets(struct cv_stream *s, uint64_t *read, uint64_t *written)
 	return 0;
 }
 
-static bool ghost_whole(struct cv_stream *s)
+static bool ghost_alive(struct cv_stream *s)
 {
 	(void)s;
 	return false;
@@ -72,7 +72,7 @@ static int ghost_grow(struct cv_stream *s, uint64_t size, uint8_t **base, uint64
 }
 
 static const struct cv_stream_ops ghost_ops = {.twin_send = ghost_send, .twin_recv = ghost_recv, .twin_offsets = ghost_offsets,
-					       .twin_whole = ghost_whole, .twin_shut_wr = ghost_nothing, .msg = ghost_msg,
+					       .twin_alive = ghost_alive, .twin_shut_wr = ghost_nothing, .msg = ghost_msg,
 					       .publish = ghost_publish, .credit = ghost_credit, .grow = ghost_grow,
 					       .changed = ghost_nothing, .random = op_random, .alloc = op_alloc, .free = op_free};
 

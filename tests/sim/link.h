@@ -159,7 +159,7 @@ static bool op_flushed(struct cv_stream *s)
 }
 
 #define OPS \
-	.twin_send = op_twin_send, .twin_recv = op_twin_recv, .twin_offsets = op_twin_offsets, .twin_whole = op_twin_whole, .twin_shut_wr = op_twin_shut, .msg = op_msg, \
+	.twin_send = op_twin_send, .twin_recv = op_twin_recv, .twin_offsets = op_twin_offsets, .twin_alive = op_twin_alive, .twin_shut_wr = op_twin_shut, .msg = op_msg, \
 	.publish = op_publish, .credit = op_credit, .grow = op_grow, .changed = op_changed, .random = op_random, .alloc = op_alloc, .free = op_free
 
 static void slot_attach(struct side *me, int slot, int x)

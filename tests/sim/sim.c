@@ -285,6 +285,11 @@ static void kill_process(int x)
 	me->clean_kill = !W.rdma && s->phase == CV_PH_LINKED && peer->s.phase == CV_PH_LINKED && !W.link_died && !W.chaos_reset;
 	if (me->clean_kill)
 		me->published_at_kill = me->sent;
+	me->peer_sent_at_kill = peer->sent;
+	me->frozen_kill = !W.rdma && !W.link_died && !W.chaos_reset && !W.p_leave && !W.p_timeout && !W.p_bypass && !W.p_ghost && !W.p_link_kill && !W.p_shut &&
+			  !W.p_close && s->phase == CV_PH_SWITCHING && s->tx_state == CV_FROZEN && !s->spill.len && cv_engine_waiting(s) && cv_engine_waiting(s) <= W.ring &&
+			  peer->s.phase == CV_PH_SWITCHING && peer->s.tx_state == CV_FROZEN && !peer->s.e.fence_begun && !cv_engine_waiting(&peer->s) && me->got == peer->sent &&
+			  W.lim.spill_max >= 4096;
 	W.killed_any = true;
 	W.link_up = false;
 	if (W.rdma)

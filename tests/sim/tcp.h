@@ -189,11 +189,11 @@ static int op_twin_offsets(struct cv_stream *s, uint64_t *read, uint64_t *writte
 	return 0;
 }
 
-static bool op_twin_whole(struct cv_stream *s)
+static bool op_twin_alive(struct cv_stream *s)
 {
 	struct side *me = &W.side[SIDE(s)];
 
-	return !me->dead && !me->shut && !me->closed && !W.pipe[!SIDE(s)].fin_arrived;
+	return !me->dead && !me->shut && !me->closed;
 }
 
 static void op_twin_shut(struct cv_stream *s)

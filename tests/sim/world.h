@@ -69,6 +69,8 @@ struct side {
 	bool unread_close;					  /* closed with bytes unread, as the engine saw */
 	uint64_t got_at_end;					  /* of the peer's stream, when it closed or was killed */
 	bool clean_kill;
+	bool frozen_kill; /* killed FROZEN, its ring had room for all, in a schedule where nothing else calls the upgrade off */
+	uint64_t peer_sent_at_kill;
 	uint64_t published_at_kill;
 	uint32_t called_off; /* epoch of an OPEN that was taken back here */
 	bool handed; /* a hand-over was asked for: what a dead peer still held is then nobody's to tell */
