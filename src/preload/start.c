@@ -13,6 +13,7 @@ const struct cv_policy *cv_policy_now;
 char cv_program[4096];
 _Atomic bool cv_tracking;
 static _Atomic int start_state;
+static _Atomic int loader, loader_pid; /* the thread that reads the policy, and its process */
 static _Atomic bool barred;
 
 /* The parser's complaints, kept until policy has said where the log goes. */
@@ -66,14 +67,36 @@ static CV_COLD bool start_load(void)
 	return true;
 }
 
+/*
+ * Another thread is reading the policy: a socket that is made meanwhile must not be missed. Whoever comes back here out of the loader, or is a child that was
+ * forked from its midst, passes through; and so does everybody should it take long.
+ */
+static CV_COLD bool start_wait(void)
+{
+	const struct timespec ts = {.tv_nsec = 100000};
+	int by;
+
+	for (int i = 0; i < 10000 && atomic_load_explicit(&start_state, memory_order_acquire) == START_BUSY; i++) {
+		by = atomic_load_explicit(&loader, memory_order_acquire);
+		if (cv_borrowed() || by == (int)cv_sys0(SYS_gettid) || (by && loader_pid != (int)cv_sys0(SYS_getpid)))
+			break;
+		cv_sys2(SYS_nanosleep, &ts, NULL);
+	}
+	return cv_on();
+}
+
 static CV_COLD bool start_once(void)
 {
 	int idle = START_IDLE, err = errno;
 	bool on;
 
-	/* A vfork child must not do it for its parent. Others, and whoever comes back here out of the loader, pass through until it is done. */
-	if (cv_borrowed() || !atomic_compare_exchange_strong(&start_state, &idle, START_BUSY))
+	/* A vfork child must not do it for its parent. */
+	if (cv_borrowed())
 		return false;
+	if (!atomic_compare_exchange_strong(&start_state, &idle, START_BUSY))
+		return start_wait();
+	atomic_store_explicit(&loader_pid, (int)cv_sys0(SYS_getpid), memory_order_relaxed);
+	atomic_store_explicit(&loader, (int)cv_sys0(SYS_gettid), memory_order_release);
 	on = start_load();
 	if (on)
 		atomic_store_explicit(&cv_level, CV_LEVEL_ON, memory_order_release);
@@ -88,7 +111,7 @@ bool cv_up(void)
 		return false;
 	if (likely(cv_on()))
 		return true;
-	if (atomic_load_explicit(&start_state, memory_order_acquire) != START_IDLE)
+	if (atomic_load_explicit(&start_state, memory_order_acquire) == START_DONE)
 		return cv_on();
 	return start_once();
 }
