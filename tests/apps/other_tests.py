@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Further servers, where they are installed: PostgreSQL (a process for each connection, signals, signalfd in epoll sets) and nginx with wrk."""
+"""Threads that all begin at once; and further servers, where they are installed: PostgreSQL (a process for each connection, signals, signalfd in epoll sets) and
+nginx with wrk."""
 import glob
 import hashlib
 import os
@@ -8,7 +9,7 @@ import re
 import subprocess
 import time
 
-from lib import Missing, content, free_port, need, program
+from lib import Missing, content, free_port, helper, need, program
 
 TESTS = []
 
@@ -86,3 +87,16 @@ def nginx(t):
                 need(hashlib.sha256(f.read()).digest() == hashlib.sha256(big).digest(), "a download came back different")
     time.sleep(0.1)
     t.accelerated(16)
+
+
+@test
+def first_sockets_of_threads(t):
+    """Four threads make a program's first sockets at the same moment: all are seen."""
+    t.env = {**t.env, "CULVERT_UPGRADE_WAIT": None}
+    s = t.redis(preload=False)
+    runs = 40
+    for _ in range(runs):
+        t.start([helper("threads"), str(s.port)]).succeed(10)
+    if not t.plain:
+        opened = t.counters()[0]["streams_opened"]
+        need(opened == 4 * runs, f"{opened} of {4 * runs} connections were seen")
