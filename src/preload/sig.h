@@ -14,8 +14,8 @@ extern __thread uint32_t cv_signals_here __attribute__((tls_model("initial-exec"
 
 static inline uint32_t cv_signals_seen(void)
 {
-	/* volatile: it changes under a loop's feet, by this very thread */
-	return *(volatile uint32_t *)&cv_signals_here;
+	/* atomic: it changes under a loop's feet, by this very thread */
+	return __atomic_load_n(&cv_signals_here, __ATOMIC_RELAXED);
 }
 
 /* Were all handlers that ran since `before` installed with SA_RESTART? */
