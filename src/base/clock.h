@@ -17,6 +17,11 @@ static inline uint64_t cv_now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
+static inline struct timespec cv_timespec(uint64_t ns)
+{
+	return (struct timespec){.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
+}
+
 static inline uint64_t cv_ticks(void)
 {
 #if defined(__x86_64__)

@@ -307,11 +307,6 @@ static struct cv_wait shm_wait_begin(struct cv_stream *s, bool tx)
 	return w;
 }
 
-static struct timespec timespec_of(uint64_t ns)
-{
-	return (struct timespec){.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
-}
-
 /* On both words: what changed before the call ends it at once. -ENOSYS: before Linux 5.16, or a sandbox forbids it. */
 static long wait_on_both(const struct cv_wait *w, uint64_t timeout_ns)
 {
@@ -324,7 +319,7 @@ static long wait_on_both(const struct cv_wait *w, uint64_t timeout_ns)
 	if (!w->also || atomic_load_explicit(&missing, memory_order_relaxed))
 		return -ENOSYS;
 	if (timeout_ns != UINT64_MAX)
-		until = timespec_of(cv_now_ns() + timeout_ns);
+		until = cv_timespec(cv_now_ns() + timeout_ns);
 	err = cv_sys5(SYS_futex_waitv, v, 2, 0, timeout_ns == UINT64_MAX ? NULL : &until, CLOCK_MONOTONIC);
 	if (err != -ENOSYS && err != -EPERM)
 		return err;
@@ -334,7 +329,7 @@ static long wait_on_both(const struct cv_wait *w, uint64_t timeout_ns)
 
 static int shm_wait(const struct cv_wait *w, uint64_t timeout_ns)
 {
-	struct timespec ts = timespec_of(timeout_ns);
+	struct timespec ts = cv_timespec(timeout_ns);
 	long err;
 
 	cv_count(CV_CTR_SLEEPS, 1);

@@ -103,6 +103,7 @@ struct wait {
 	uint64_t began, spin_end; /* ticks */
 	uint64_t yield_at;
 	uint32_t in_vain; /* sleeps that brought the program nothing */
+	uint32_t naps;
 };
 
 /* Until something is there, or `until` (ticks). No lock; the bells that we look at are kept open for us. */
@@ -214,13 +215,13 @@ static int sleep_once(struct wait *w, uint64_t left)
  * All CPUs are busy, and many peers have work for us: to arm the bells would make the first of them wake us, often onto its own CPU, before the others
  * have had their turn. A short sleep that nobody ends leaves them the CPU, and then serves them all.
  */
-static bool nap(struct wait *w, uint64_t left, unsigned *naps)
+static bool nap(struct wait *w, uint64_t left)
 {
 	struct timespec ts = {.tv_nsec = NAP_NS};
 
-	if (likely(w->e->batch < NAP_BATCH * 16) || *naps == NAPS_MAX || w->mask || left < 4 * NAP_NS || !w->e->users || !cv_spin_busy(cv_ticks()))
+	if (likely(w->e->batch < NAP_BATCH * 16) || w->naps == NAPS_MAX || w->mask || left < 4 * NAP_NS || !w->e->users || !cv_spin_busy(cv_ticks()))
 		return false;
-	++*naps;
+	w->naps++;
 	cv_sys2(SYS_nanosleep, &ts, NULL);
 	return true;
 }
@@ -270,7 +271,7 @@ static int wait_served(struct wait *w)
 {
 	struct cv_epoll *e = w->e;
 	enum cv_ep_ask ask = w->deadline ? CV_EP_ASK_FAIR : CV_EP_ASK_MUST;
-	unsigned busy = 0, naps = 0;
+	unsigned busy = 0;
 	uint64_t left;
 	int n;
 
@@ -285,7 +286,7 @@ static int wait_served(struct wait *w)
 		left = ns_left(w);
 		if (!left)
 			break;
-		if (spin_some(w, left) || nap(w, left, &naps)) {
+		if (spin_some(w, left) || nap(w, left)) {
 			ask = CV_EP_ASK_DUE;
 		} else {
 			ask = CV_EP_ASK_FAIR;

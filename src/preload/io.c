@@ -257,7 +257,7 @@ static int sleep_careful(struct io *io, ssize_t *r)
 	}
 	p[0] = (struct pollfd){.fd = w.wake_fd, .events = POLLIN};
 	p[1] = (struct pollfd){.fd = s->fd, .events = io->tx ? POLLOUT : POLLIN | POLLRDHUP};
-	ts = (struct timespec){.tv_sec = (time_t)(left / 1000000000u), .tv_nsec = (long)(left % 1000000000u)};
+	ts = cv_timespec(left);
 	err = cv_sys5(SYS_ppoll, p, twin & (io->tx ? EPOLLOUT : EPOLLIN) ? 2 : 1, left == UINT64_MAX ? NULL : &ts, NULL, 8);
 	cv_sock_del_waiter(s, &w);
 	if (p[0].revents)

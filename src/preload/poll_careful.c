@@ -221,7 +221,7 @@ static int kernel_wait(struct set *p, uint64_t left)
 
 	p->k[p->n] = (struct pollfd){.fd = p->wake_fd, .events = POLLIN};
 	left = mute(p, left);
-	ts = (struct timespec){.tv_sec = (time_t)(left / 1000000000u), .tv_nsec = (long)(left % 1000000000u)};
+	ts = cv_timespec(left);
 	cv_count(CV_CTR_SLEEPS, 1);
 	r = cv_real.ppoll(p->k, p->n + 1, left == NO_DEADLINE ? NULL : &ts, p->mask);
 	return r < 0 ? -errno : r;

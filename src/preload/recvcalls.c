@@ -254,8 +254,7 @@ static CV_COLD int recv_many(int fd, struct mmsghdr *vec, unsigned vlen, int fla
 			continue;
 		now = cv_now_ns();
 		now = now < end ? end - now : 0;
-		timeout->tv_sec = (time_t)(now / 1000000000u);
-		timeout->tv_nsec = (long)(now % 1000000000u);
+		*timeout = cv_timespec(now);
 		if (!now) {
 			got++;
 			break;

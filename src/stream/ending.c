@@ -32,9 +32,9 @@ static void end(struct cv_stream *s, int err)
 	s->e.twin_ended = true;
 	if (s->phase != CV_PH_IDLE)
 		s->phase = CV_PH_LEAVING;
-	if (err && s->tx_state == CV_FROZEN) /* the peer must not take this for a death with all in the ring */
-		cv_engine_whole(s, CV_WHOLE_HELD);
 	if (err) {
+		if (s->tx_state == CV_FROZEN) /* the peer must not take this for a death with all in the ring */
+			cv_engine_whole(s, CV_WHOLE_HELD);
 		s->tx_dead = true;
 		s->reset_twin = true; /* what is dropped here must not look like a clean end over there */
 		if (!s->e.rst_seen)

@@ -308,8 +308,8 @@ void cv_engine_twin_broken(struct cv_stream *s, int err)
 	bool rx_open = s->e.rx_wait >= CV_WAIT_UPTO && s->e.rx_wait <= CV_WAIT_PAYLOAD;
 
 	if (rx_open) { /* a RST may be the answer to our records: what is left to read tells how the peer ended */
-		if (err != -EPIPE)
-			s->e.twin_err = -err; /* EPIPE: its FIN came before the RST, and reading ends by that */
+		if (err != -EPIPE) /* EPIPE: its FIN came before the RST, and reading ends by that */
+			s->e.twin_err = -err;
 	} else if (err != -EPIPE && !s->e.rst_seen) {
 		atomic_store_explicit(&s->err, -err, memory_order_relaxed);
 		s->e.rst_seen = true;

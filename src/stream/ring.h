@@ -22,7 +22,8 @@
 
 enum { CV_END_FIN = 1, CV_END_RST = 2, CV_END_CLOSED = 4 };
 
-/* HELD: bytes are accepted that are not on the twin, and that the reader may not take from here. TWIN: bytes went to the twin again; its EOF vouches for them, a RST does not. */
+/* HELD: bytes are accepted that are not on the twin, and that the reader may not take from here. TWIN: bytes went to the twin again; its EOF vouches for them,
+ * a RST does not. */
 enum { CV_WHOLE_RAW, CV_WHOLE_YES, CV_WHOLE_HELD, CV_WHOLE_TWIN };
 
 struct cv_ring_w {

@@ -158,6 +158,18 @@ def publish(port, n):
     say(heard=heard)
 
 
+def short_talk(c, name, n):
+    """What the n-th short connection says: up to three verified rounds, and every eighth leaves a reply unread."""
+    for _ in range(n % 4):
+        value = b"%d" % n
+        c.send("SET", f"{name}:{n % 100}", value)
+        c.send("GET", f"{name}:{n % 100}")
+        if (c.read(), c.read()) != (b"OK", value):
+            raise Failure(f"connection {n}: reply out of step")
+    if n % 8 == 7:
+        c.send("PING")
+
+
 def resp_churn(port, rate, seconds):
     warm = Resp(port)
     warm.call("PING")
@@ -169,14 +181,7 @@ def resp_churn(port, rate, seconds):
             time.sleep(0.001)
             continue
         c = Resp(port)
-        for _ in range(n % 4):
-            value = b"%d" % n
-            c.send("SET", f"churn:{n % 100}", value)
-            c.send("GET", f"churn:{n % 100}")
-            if (c.read(), c.read()) != (b"OK", value):
-                raise Failure(f"connection {n}: reply out of step")
-        if n % 8 == 7:  # with a reply unread
-            c.send("PING")
+        short_talk(c, "churn", n)
         c.close()
         n += 1
     warm.call("PING")
@@ -195,14 +200,7 @@ def resp_again(port, seconds, reset):
                 raise
             time.sleep(0.001)
             continue
-        for _ in range(n % 4):
-            value = b"%d" % n
-            c.send("SET", f"again:{n % 100}", value)
-            c.send("GET", f"again:{n % 100}")
-            if (c.read(), c.read()) != (b"OK", value):
-                raise Failure(f"connection {n}: reply out of step")
-        if n % 8 == 7:  # with a reply unread
-            c.send("PING")
+        short_talk(c, "again", n)
         if reset:
             c.s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         c.close()
